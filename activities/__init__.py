@@ -1,0 +1,1 @@
+"""What touches the world: the model, the tools."""

@@ -1,0 +1,110 @@
+"""The tool calls of a model's answer, checked.
+
+Names and arguments that a model chose are untrusted input. What can't be executed becomes a rejection that tells the model why.
+"""
+
+import json
+from typing import Any
+
+from pydantic import ValidationError
+
+from perdure.activities.openai_chat import Answer, PartialCall
+from perdure.agents.agent import Agent
+from perdure.agents.tool import AnyTool
+from perdure.runs.errors import ErrorCode, RunError, error
+from perdure.runs.messages import without_lone_surrogates
+from perdure.runs.steps import RequestedCall
+
+RAW_CHARS = 200
+"""How much of unusable arguments is kept, and shown to the model."""
+SHOWN_ERRORS = 3
+"""Validation errors told to the model for one call."""
+
+
+class _Unusable(Exception):
+    """Arguments that are no JSON object."""
+
+
+def requested_calls(answer: Answer, agent: Agent, step: int) -> tuple[RequestedCall, ...]:
+    """Return the calls of an answer, each with its tool's policy or why it is rejected.
+
+    Ids are unique afterwards and the same on every reading: the provider's, or one made of
+    the Step and the position where that is missing or was used twice. The same call given
+    twice under one id is one call.
+    """
+    calls: list[RequestedCall] = []
+    seen: dict[str, tuple[str, str]] = {}
+    for position, partial in enumerate(answer.calls, start=1):
+        content = (partial.name, partial.arguments)
+        if partial.id and seen.get(partial.id) == content:
+            continue
+        call_id = partial.id
+        if not call_id or call_id in seen:
+            call_id = f"call_{step}_{position}"
+        seen[call_id] = content
+        calls.append(_checked(partial, without_lone_surrogates(call_id), agent, answer.finish))
+    return tuple(calls)
+
+
+def _checked(partial: PartialCall, call_id: str, agent: Agent, finish: str) -> RequestedCall:
+    name = without_lone_surrogates(partial.name)
+    if finish == "length":
+        cut = "The call was cut by the output limit and not executed; ask for less at once."
+        return _rejected(call_id, name, partial, error(ErrorCode.OUTPUT_TRUNCATED, cut))
+    found = agent.tool(name)
+    if found is None:
+        known = ", ".join(each.name for each in agent.tools) or "none"
+        missing = f"There is no tool {name!r}. Tools: {known}."
+        return _rejected(call_id, name, partial, error(ErrorCode.TOOL_NOT_FOUND, missing))
+    try:
+        arguments = _object_text(partial.arguments, found)
+    except _Unusable as exc:
+        invalid = error(ErrorCode.TOOL_ARGUMENTS_INVALID, str(exc))
+        return _rejected(call_id, name, partial, invalid)
+    return RequestedCall(call_id=call_id, name=name, arguments=arguments, policy=found.policy)
+
+
+def _rejected(call_id: str, name: str, partial: PartialCall, why: RunError) -> RequestedCall:
+    # What goes back to the provider must be valid JSON, whatever the model wrote.
+    raw = without_lone_surrogates(partial.arguments[:RAW_CHARS])
+    return RequestedCall(
+        call_id=call_id, name=name or "unnamed", arguments="{}", rejection=why, raw_arguments=raw
+    )
+
+
+def _object_text(raw: str, found: AnyTool) -> str:
+    text = raw.strip() or "{}"
+    value = _parsed(text)
+    if isinstance(value, str):
+        # Some models encode the object twice; one layer is undone, if it fits then.
+        text, value = value, _parsed(value)
+    if not isinstance(value, dict):
+        raise _Unusable(f"Arguments must be a JSON object, not {text[:RAW_CHARS]!r}.")
+    try:
+        found.keyword_arguments(text)
+    except ValidationError as exc:
+        raise _Unusable(_told(exc)) from exc
+    except ValueError as exc:
+        raise _Unusable(f"Arguments do not fit: {exc}") from exc
+    if text.isascii():
+        return text
+    return without_lone_surrogates(text)
+
+
+def _parsed(text: str) -> Any:
+    try:
+        return json.loads(text, parse_constant=_refuse_constant)
+    except (ValueError, RecursionError) as exc:
+        raise _Unusable(f"Arguments are not valid JSON ({exc}): {text[:RAW_CHARS]!r}") from exc
+
+
+def _refuse_constant(name: str) -> None:
+    raise ValueError(f"{name} is not JSON")
+
+
+def _told(exc: ValidationError) -> str:
+    problems = [
+        f"{'.'.join(str(part) for part in problem['loc'])}: {problem['msg']}"
+        for problem in exc.errors(include_url=False, include_input=False)[:SHOWN_ERRORS]
+    ]
+    return "Arguments do not fit the schema: " + "; ".join(problems)

@@ -1,0 +1,1 @@
+"""Every way in: the Python client and the command line."""

@@ -1,0 +1,122 @@
+"""Following a Run: its Events from any position, over every execution, until the end.
+
+Temporal pushes history to any number of readers as it happens; nothing is written for them,
+and no worker is needed. A lost connection is taken up again where it broke.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator
+from datetime import timedelta
+
+from temporalio.client import Client, WorkflowExecutionDescription
+from temporalio.service import RPCError, RPCStatusCode
+
+from perdure.client.project import Projection
+from perdure.runs.errors import EngineUnavailable, RunNotFound
+from perdure.runs.events import EndBase, Event
+from perdure.runs.run import Run
+
+RECONNECT_FOR = timedelta(seconds=60)
+"""How long the server may be away before following gives up."""
+RECONNECT_EVERY_S = 1.0
+PASSING = (RPCStatusCode.UNAVAILABLE, RPCStatusCode.CANCELLED, RPCStatusCode.UNKNOWN)
+"""What a server says, or a connection, that is restarting."""
+
+
+async def describe(client: Client, run_id: str) -> WorkflowExecutionDescription:
+    """Return what Temporal knows of the Run's latest execution.
+
+    Raises:
+        RunNotFound: When there is none.
+        EngineUnavailable: When the server does not answer.
+    """
+    try:
+        return await client.get_workflow_handle(run_id).describe()
+    except RPCError as exc:
+        raise translated(exc, run_id) from exc
+
+
+def translated(exc: RPCError, run_id: str) -> RunNotFound | EngineUnavailable:
+    """Return Temporal's refusal in our words."""
+    if exc.status in (RPCStatusCode.NOT_FOUND, RPCStatusCode.INVALID_ARGUMENT):
+        return RunNotFound(
+            f"There is no Run {run_id!r}.", hint="`perdure list` shows those there are."
+        )
+    return EngineUnavailable(
+        f"Temporal did not answer ({exc.message}).",
+        hint="Check the server; Runs go on when it is back.",
+    )
+
+
+async def latest(client: Client, run_id: str) -> Run:
+    """Return the Run as its history has it now, reading only its latest execution.
+
+    Raises:
+        RunNotFound: When there is no such Run.
+        EngineUnavailable: When the server does not answer.
+    """
+    description = await describe(client, run_id)
+    projection = Projection(run_id, client.data_converter)
+    execution = client.get_workflow_handle(run_id, run_id=description.run_id)
+    try:
+        async for event in execution.fetch_history_events():
+            await projection.feed(event)
+    except RPCError as exc:
+        raise translated(exc, run_id) from exc
+    if projection.run is None:
+        raise RunNotFound(f"The history of Run {run_id!r} is empty.")
+    return projection.run
+
+
+async def follow(client: Client, run_id: str, starting_after: int = -1) -> AsyncIterator[Event]:
+    """Yield the Events numbered above `starting_after`, as they happen, until the end.
+
+    Exactly one terminal Event comes last, and carries the whole Run.
+
+    *Cancellation*: stopping to iterate does nothing to the Run.
+
+    Raises:
+        RunNotFound: When there is no such Run.
+        EngineUnavailable: When the server stays away for `RECONNECT_FOR`.
+    """
+    description = await describe(client, run_id)
+    info = description.raw_description.workflow_execution_info
+    execution: str | None = info.first_run_id or description.run_id
+    position = starting_after
+    before: Run | None = None
+    while execution is not None:
+        projection = Projection(run_id, client.data_converter, before)
+        async for event in _events_of(client, run_id, execution, projection):
+            if event.sequence_number <= position:
+                continue
+            position = event.sequence_number
+            if isinstance(event, EndBase):
+                yield event.model_copy(update={"run": projection.run})
+                return
+            yield event
+        before, execution = projection.run, projection.next_execution
+
+
+async def _events_of(
+    client: Client, run_id: str, execution: str, projection: Projection
+) -> AsyncIterator[Event]:
+    """Yield the Events of one execution, over reconnections."""
+    handle = client.get_workflow_handle(run_id, run_id=execution)
+    read, lost_at = 0, None
+    clock = asyncio.get_running_loop().time
+    while True:
+        try:
+            async for event in handle.fetch_history_events(wait_new_event=True):
+                if event.event_id <= read:
+                    continue
+                happened = await projection.feed(event)
+                read, lost_at = event.event_id, None
+                if happened is not None:
+                    yield happened
+            return
+        except RPCError as exc:
+            lost_at = lost_at or clock()
+            away = clock() - lost_at
+            if exc.status not in PASSING or away > RECONNECT_FOR.total_seconds():
+                raise translated(exc, run_id) from exc
+            await asyncio.sleep(RECONNECT_EVERY_S)

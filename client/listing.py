@@ -1,0 +1,126 @@
+"""Finding Runs: filters, summaries and pages, from Temporal's visibility store."""
+
+import base64
+from datetime import UTC, datetime
+
+from pydantic import PositiveInt
+from temporalio.client import Client, WorkflowExecution, WorkflowExecutionStatus
+
+from perdure.runs.contract import (
+    AGENT_ATTRIBUTE,
+    RUN_WORKFLOW,
+    SESSION_ATTRIBUTE,
+    STATUS_ATTRIBUTE,
+)
+from perdure.runs.errors import InvalidRequest
+from perdure.runs.frozen import Frozen
+from perdure.runs.ids import Name
+from perdure.runs.status import RunStatus
+from perdure.workflows.visible import AGENT, COST, SESSION, STATUS, TOKENS
+
+_STATUS_QUERIES = {
+    RunStatus.PENDING: f"ExecutionStatus = 'Running' AND {STATUS_ATTRIBUTE} = 'pending'",
+    RunStatus.RUNNING: f"ExecutionStatus = 'Running' AND {STATUS_ATTRIBUTE} != 'pending'",
+    RunStatus.COMPLETED: "ExecutionStatus = 'Completed'",
+    RunStatus.FAILED: f"ExecutionStatus = 'Failed' AND {STATUS_ATTRIBUTE} != 'timeout'",
+    RunStatus.CANCELLED: "ExecutionStatus IN ('Canceled', 'Terminated')",
+    RunStatus.TIMEOUT: f"(ExecutionStatus = 'TimedOut' OR {STATUS_ATTRIBUTE} = 'timeout')",
+}
+"""Temporal's own status comes first: it is right even when no worker could write ours."""
+
+_CLOSED = {
+    WorkflowExecutionStatus.COMPLETED: RunStatus.COMPLETED,
+    WorkflowExecutionStatus.CANCELED: RunStatus.CANCELLED,
+    WorkflowExecutionStatus.TERMINATED: RunStatus.CANCELLED,
+    WorkflowExecutionStatus.TIMED_OUT: RunStatus.TIMEOUT,
+}
+
+
+class RunFilter(Frozen):
+    """Which Runs to list; what is not set does not restrict."""
+
+    status: RunStatus | None = None
+    agent: Name | None = None
+    session_id: Name | None = None
+    created_after: datetime | None = None
+    created_before: datetime | None = None
+
+    def query(self) -> str:
+        """Return the filter as a Temporal visibility query."""
+        # Executions that continued as new are parts of Runs, not Runs.
+        parts = [f"WorkflowType = '{RUN_WORKFLOW}'", "ExecutionStatus != 'ContinuedAsNew'"]
+        if self.status is not None:
+            parts.append(_STATUS_QUERIES[self.status])
+        if self.agent is not None:
+            parts.append(f"{AGENT_ATTRIBUTE} = '{self.agent}'")
+        if self.session_id is not None:
+            parts.append(f"{SESSION_ATTRIBUTE} = '{self.session_id}'")
+        if self.created_after is not None:
+            parts.append(f"StartTime > '{_utc(self.created_after)}'")
+        if self.created_before is not None:
+            parts.append(f"StartTime < '{_utc(self.created_before)}'")
+        return " AND ".join(parts)
+
+
+class RunSummary(Frozen):
+    """One line of a list of Runs."""
+
+    run_id: str
+    status: RunStatus
+    agent: str
+    session_id: str | None = None
+    created_at: datetime
+    completed_at: datetime | None = None
+    total_tokens: int = 0
+    """Written when a Run ends; 0 while it is open. `get_run` has the present number."""
+    total_cost: float = 0.0
+
+
+class RunList(Frozen):
+    """A page of Runs, newest first."""
+
+    runs: tuple[RunSummary, ...]
+    next_cursor: str | None = None
+    """Ask again with this; none on the last page."""
+
+
+async def list_runs(
+    client: Client, chosen: RunFilter, limit: PositiveInt, cursor: str | None
+) -> RunList:
+    """Return one page of the Runs that `chosen` describes.
+
+    Raises:
+        InvalidRequest: When the cursor is not one of ours.
+    """
+    try:
+        token = base64.urlsafe_b64decode(cursor) if cursor else None
+    except ValueError as exc:
+        raise InvalidRequest(f"{cursor!r} is not a cursor of a list of Runs.") from exc
+    pages = client.list_workflows(chosen.query(), page_size=limit, next_page_token=token)
+    await pages.fetch_next_page()
+    found = tuple(_summary(execution) for execution in pages.current_page or ())
+    following = pages.next_page_token
+    return RunList(
+        runs=found,
+        next_cursor=base64.urlsafe_b64encode(following).decode() if following else None,
+    )
+
+
+def _summary(execution: WorkflowExecution) -> RunSummary:
+    attributes = execution.typed_search_attributes
+    written = RunStatus(attributes.get(STATUS) or RunStatus.PENDING)
+    closed = _CLOSED.get(execution.status) if execution.status else None
+    return RunSummary(
+        run_id=execution.id,
+        status=closed or written,
+        agent=attributes.get(AGENT) or "",
+        session_id=attributes.get(SESSION),
+        created_at=execution.start_time,
+        completed_at=execution.close_time,
+        total_tokens=attributes.get(TOKENS) or 0,
+        total_cost=attributes.get(COST) or 0.0,
+    )
+
+
+def _utc(moment: datetime) -> str:
+    return moment.astimezone(UTC).isoformat()

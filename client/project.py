@@ -1,0 +1,215 @@
+"""From Temporal's history of a Run to its Events: the reader that needs no worker.
+
+One history event in, no Event or one out, by the table `Projection.READERS`. What the
+workflow records while it executes, `perdure.runs.record` makes here of the same facts, so a
+projected Run equals the one that the workflow answers queries with (timestamps apart).
+"""
+
+from collections.abc import Callable, Coroutine
+from datetime import UTC, datetime
+from typing import Any, ClassVar, TypeVar
+
+from temporalio.api.common.v1 import Payloads
+from temporalio.api.enums.v1 import EventType
+from temporalio.api.failure.v1 import Failure
+from temporalio.api.history.v1 import HistoryEvent
+from temporalio.converter import DataConverter
+from temporalio.exceptions import ApplicationError
+
+from perdure.runs import contract, record
+from perdure.runs.contract import CancelRequest, RunRequest, ToolRequest
+from perdure.runs.decide import Finish, decide
+from perdure.runs.errors import ErrorCode, IllegalEvent, RunError, error
+from perdure.runs.events import Event
+from perdure.runs.ids import step_of
+from perdure.runs.run import Run
+from perdure.runs.status import RunStatus, StopReason
+from perdure.runs.steps import ModelReply, Reply, ToolPolicy, ToolReply
+from perdure.workflows.failures import application_error, step_error
+
+T = TypeVar("T")
+
+
+class Projection:
+    """Folds the histories of one Run's executions, in order, into Events and the Run.
+
+    Args:
+        run_id: The Run's id.
+        converter: The data converter that the Run was started with.
+        run: Where to start from, when earlier executions are not read.
+    """
+
+    def __init__(self, run_id: str, converter: DataConverter, run: Run | None = None) -> None:
+        self.run = run
+        self._run_id = run_id
+        self._converter = converter
+        self._step_of_schedule: dict[int, int] = {}
+        self.next_execution: str | None = None
+        """The execution that goes on with this Run, once it continued as new."""
+
+    async def feed(self, event: HistoryEvent) -> Event | None:
+        """Take the next event of the history, and return what it means for the Run.
+
+        Raises:
+            IllegalEvent: When the history is not one of a Run of ours.
+        """
+        reader = self.READERS.get(event.event_type)
+        if reader is None:
+            return None
+        happened = await reader(self, event, event.event_time.ToDatetime(UTC))
+        if happened is None:
+            return None
+        self.run = Run.begin(happened) if self.run is None else self.run.apply(happened)
+        return happened
+
+    async def _execution_started(self, event: HistoryEvent, at: datetime) -> Event | None:
+        attributes = event.workflow_execution_started_event_attributes
+        # Activities are numbered anew in each execution's history.
+        self._step_of_schedule.clear()
+        request = await self._decoded(attributes.input, RunRequest)
+        if request.carried is not None:
+            self.run = self.run or request.carried
+            return None
+        if request.start is None:
+            raise IllegalEvent(f"{self._run_id!r} is not a Run.")
+        return record.queued(self._run_id, request.start, at)
+
+    async def _task_started(self, event: HistoryEvent, at: datetime) -> Event | None:
+        if self._open.status is not RunStatus.PENDING:
+            return None
+        return record.started(self._open, at)
+
+    async def _activity_scheduled(self, event: HistoryEvent, at: datetime) -> Event | None:
+        attributes = event.activity_task_scheduled_event_attributes
+        self._step_of_schedule[event.event_id] = step_of(attributes.activity_id)
+        if attributes.activity_type.name == contract.CALL_MODEL:
+            return record.model_step_started(self._open, at)
+        request = await self._decoded(attributes.input, ToolRequest)
+        return record.tool_step_started(self._open, at, request.name, request.call_id)
+
+    async def _activity_completed(self, event: HistoryEvent, at: datetime) -> Event | None:
+        attributes = event.activity_task_completed_event_attributes
+        step = self._step_of_schedule[attributes.scheduled_event_id]
+        reply: Reply
+        if self._open.steps[step - 1].kind == "model":
+            reply = await self._decoded(attributes.result, ModelReply)
+        else:
+            reply = await self._decoded(attributes.result, ToolReply)
+        return record.step_ended(self._open, at, step, reply)
+
+    async def _activity_failed(self, event: HistoryEvent, at: datetime) -> Event | None:
+        attributes = event.activity_task_failed_event_attributes
+        return await self._step_failed(attributes.scheduled_event_id, attributes.failure, at)
+
+    async def _activity_timed_out(self, event: HistoryEvent, at: datetime) -> Event | None:
+        attributes = event.activity_task_timed_out_event_attributes
+        return await self._step_failed(attributes.scheduled_event_id, attributes.failure, at)
+
+    async def _activity_canceled(self, event: HistoryEvent, at: datetime) -> Event | None:
+        scheduled = event.activity_task_canceled_event_attributes.scheduled_event_id
+        step = self._step_of_schedule[scheduled]
+        return record.step_ended(self._open, at, step, error(ErrorCode.CANCELLED))
+
+    async def _signaled(self, event: HistoryEvent, at: datetime) -> Event | None:
+        attributes = event.workflow_execution_signaled_event_attributes
+        if attributes.signal_name != contract.CANCEL_SIGNAL:
+            return None
+        request = await self._decoded(attributes.input, CancelRequest)
+        return record.cancel_requested(self._open, at, request.reason)
+
+    async def _cancel_requested(self, event: HistoryEvent, at: datetime) -> Event | None:
+        cause = event.workflow_execution_cancel_requested_event_attributes.cause
+        return record.cancel_requested(self._open, at, cause)
+
+    async def _timer_fired(self, event: HistoryEvent, at: datetime) -> Event | None:
+        # A Run has one timer: its deadline.
+        return record.deadline_passed(self._open, at)
+
+    async def _continued(self, event: HistoryEvent, at: datetime) -> Event | None:
+        attributes = event.workflow_execution_continued_as_new_event_attributes
+        self.next_execution = attributes.new_execution_run_id
+        return None
+
+    async def _completed(self, event: HistoryEvent, at: datetime) -> Event | None:
+        return self._ended(at, RunStatus.COMPLETED, None)
+
+    async def _canceled(self, event: HistoryEvent, at: datetime) -> Event | None:
+        return self._ended(at, RunStatus.CANCELLED, None)
+
+    async def _failed(self, event: HistoryEvent, at: datetime) -> Event | None:
+        failure = event.workflow_execution_failed_event_attributes.failure
+        exc = await self._converter.decode_failure(failure)
+        if isinstance(exc, ApplicationError):
+            why = application_error(exc)
+        else:
+            why = error(ErrorCode.INTERNAL, str(exc))
+        if why.code is ErrorCode.RUN_TIMEOUT:
+            return self._ended(at, RunStatus.TIMEOUT, why)
+        return self._ended(at, RunStatus.FAILED, why)
+
+    async def _timed_out(self, event: HistoryEvent, at: datetime) -> Event | None:
+        why = error(ErrorCode.RUN_TIMEOUT, "The server ended the Run: no worker did in time.")
+        finish = Finish(RunStatus.TIMEOUT, StopReason.DEADLINE, error=why)
+        return record.ended(self._open, at, finish)
+
+    async def _terminated(self, event: HistoryEvent, at: datetime) -> Event | None:
+        reason = event.workflow_execution_terminated_event_attributes.reason
+        why = error(ErrorCode.TERMINATED)
+        finish = Finish(RunStatus.CANCELLED, StopReason.TERMINATED, error=why, reason=reason)
+        return record.ended(self._open, at, finish)
+
+    def _ended(self, at: datetime, status: RunStatus, why: RunError | None) -> Event:
+        """Record the end that the pure core decides on, if that is how the history ends.
+
+        It differs when the engine itself failed: then the history is right.
+        """
+        finish: Finish | None = None
+        if self._open.status is RunStatus.RUNNING and self._open.current_step is None:
+            decision = decide(self._open)
+            finish = decision if isinstance(decision, Finish) else None
+        if finish is None or finish.status is not status or (why and finish.error != why):
+            finish = Finish(status, StopReason.ERROR, error=why)
+        return record.ended(self._open, at, finish)
+
+    async def _step_failed(self, scheduled: int, failure: Failure, at: datetime) -> Event:
+        step = self._step_of_schedule[scheduled]
+        exc = await self._converter.decode_failure(failure)
+        return record.step_ended(self._open, at, step, step_error(exc, self._policy_of(step)))
+
+    def _policy_of(self, step: int) -> ToolPolicy | None:
+        call_id = self._open.steps[step - 1].call_id
+        if call_id is None:
+            return None
+        return next(c.policy for c in reversed(self._open.tool_calls) if c.call_id == call_id)
+
+    async def _decoded(self, payloads: Payloads, kind: type[T]) -> T:
+        values: list[T] = await self._converter.decode(payloads.payloads, [kind])
+        return values[0]
+
+    @property
+    def _open(self) -> Run:
+        if self.run is None:
+            raise IllegalEvent(f"The history of {self._run_id!r} does not begin with its start.")
+        return self.run
+
+    READERS: "ClassVar[dict[EventType.ValueType, Reader]]" = {
+        EventType.EVENT_TYPE_WORKFLOW_EXECUTION_STARTED: _execution_started,
+        EventType.EVENT_TYPE_WORKFLOW_TASK_STARTED: _task_started,
+        EventType.EVENT_TYPE_ACTIVITY_TASK_SCHEDULED: _activity_scheduled,
+        EventType.EVENT_TYPE_ACTIVITY_TASK_COMPLETED: _activity_completed,
+        EventType.EVENT_TYPE_ACTIVITY_TASK_FAILED: _activity_failed,
+        EventType.EVENT_TYPE_ACTIVITY_TASK_TIMED_OUT: _activity_timed_out,
+        EventType.EVENT_TYPE_ACTIVITY_TASK_CANCELED: _activity_canceled,
+        EventType.EVENT_TYPE_WORKFLOW_EXECUTION_SIGNALED: _signaled,
+        EventType.EVENT_TYPE_WORKFLOW_EXECUTION_CANCEL_REQUESTED: _cancel_requested,
+        EventType.EVENT_TYPE_TIMER_FIRED: _timer_fired,
+        EventType.EVENT_TYPE_WORKFLOW_EXECUTION_CONTINUED_AS_NEW: _continued,
+        EventType.EVENT_TYPE_WORKFLOW_EXECUTION_COMPLETED: _completed,
+        EventType.EVENT_TYPE_WORKFLOW_EXECUTION_CANCELED: _canceled,
+        EventType.EVENT_TYPE_WORKFLOW_EXECUTION_FAILED: _failed,
+        EventType.EVENT_TYPE_WORKFLOW_EXECUTION_TIMED_OUT: _timed_out,
+        EventType.EVENT_TYPE_WORKFLOW_EXECUTION_TERMINATED: _terminated,
+    }
+
+
+Reader = Callable[[Projection, HistoryEvent, datetime], Coroutine[Any, Any, Event | None]]

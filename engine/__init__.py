@@ -1,0 +1,1 @@
+"""Plumbing that workers and clients share: settings, connection, converter, dev server."""

@@ -1,0 +1,68 @@
+"""Connecting to Temporal, and saying clearly when that can't be."""
+
+import asyncio
+from dataclasses import dataclass
+from datetime import timedelta
+
+from temporalio.client import Client
+from temporalio.envconfig import ClientConfig
+from temporalio.service import RPCError
+
+from perdure.engine.converter import data_converter
+from perdure.runs.errors import EngineUnavailable
+
+DEFAULT_ADDRESS = "127.0.0.1:7233"
+CONNECT_TIMEOUT = timedelta(seconds=5)
+"""How long an address may be silent before it counts as not answering."""
+
+
+@dataclass(frozen=True)
+class Address:
+    """Where Temporal is to be found."""
+
+    host: str
+    port: int
+
+    @classmethod
+    def configured(cls) -> "Address":
+        """Return the address of Temporal's own configuration, or the default one."""
+        config = ClientConfig.load_client_connect_config()
+        host, _, port = config.get("target_host", DEFAULT_ADDRESS).rpartition(":")
+        return cls(host=host or "127.0.0.1", port=int(port))
+
+    def __str__(self) -> str:
+        return f"{self.host}:{self.port}"
+
+    @property
+    def is_local(self) -> bool:
+        """True for an address of this machine."""
+        return self.host in ("127.0.0.1", "localhost", "::1")
+
+    async def is_open(self) -> bool:
+        """Tell whether anything at all accepts connections there."""
+        try:
+            async with asyncio.timeout(CONNECT_TIMEOUT.total_seconds()):
+                _, writer = await asyncio.open_connection(self.host, self.port)
+        except (OSError, TimeoutError):
+            return False
+        writer.close()
+        return True
+
+
+async def connect() -> Client:
+    """Connect as Temporal's configuration says (`TEMPORAL_ADDRESS`, profiles, TLS, API keys).
+
+    Raises:
+        EngineUnavailable: When no Temporal server answers there.
+    """
+    config = ClientConfig.load_client_connect_config()
+    config.setdefault("target_host", DEFAULT_ADDRESS)
+    address = config["target_host"]
+    try:
+        async with asyncio.timeout(CONNECT_TIMEOUT.total_seconds()):
+            return await Client.connect(**config, data_converter=data_converter())
+    except (RuntimeError, RPCError, TimeoutError, OSError) as exc:
+        raise EngineUnavailable(
+            f"No Temporal server answers at {address}.",
+            hint="Start one with `perdure dev`, or set TEMPORAL_ADDRESS.",
+        ) from exc

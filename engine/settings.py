@@ -1,0 +1,49 @@
+"""All settings, typed, from the environment (and a `.env` file).
+
+How Temporal is reached is not among them: that is Temporal's own `TEMPORAL_*` variables and
+profiles, read by `temporalio.envconfig`.
+"""
+
+from pathlib import Path
+from typing import Annotated
+
+import platformdirs
+from pydantic import Field, SecretStr, field_validator
+from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
+
+from perdure.runs.contract import DEFAULT_TASK_QUEUE
+
+EXAMPLE_AGENTS = "perdure.examples.assistant.agent"
+"""What a worker serves when nothing is named: the agent of the README."""
+
+
+class Settings(BaseSettings):
+    """What can be set. Names are those of the environment, without the prefix `PERDURE_`."""
+
+    model_config = SettingsConfigDict(
+        env_prefix="PERDURE_", env_file=".env", extra="ignore", populate_by_name=True
+    )
+
+    task_queue: str = DEFAULT_TASK_QUEUE
+    """Temporal task queue that workers poll and Runs are started on."""
+    agents: Annotated[list[str], NoDecode] = Field(default_factory=lambda: [EXAMPLE_AGENTS])
+    """Modules or files that declare agents, separated by commas."""
+    model: str | None = None
+    """Default model, for agents that name none."""
+    openai_api_key: SecretStr | None = Field(None, alias="OPENAI_API_KEY")
+    openai_base_url: str | None = Field(None, alias="OPENAI_BASE_URL")
+    """Any endpoint of the same protocol: Ollama, vLLM, llama.cpp, a proxy."""
+    data_dir: Path = Field(default_factory=lambda: platformdirs.user_data_path("perdure"))
+    """Where `perdure dev` keeps Temporal's database."""
+
+    @field_validator("agents", mode="before")
+    @classmethod
+    def _split(cls, value: object) -> object:
+        if isinstance(value, str):
+            return [part.strip() for part in value.split(",") if part.strip()]
+        return value
+
+    @field_validator("openai_api_key", "openai_base_url", "model", mode="before")
+    @classmethod
+    def _empty_is_unset(cls, value: object) -> object:
+        return None if value == "" else value

@@ -1,0 +1,1 @@
+"""Agents as a user writes them."""

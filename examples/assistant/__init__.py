@@ -1,0 +1,1 @@
+"""An assistant that calculates, tells the time and searches files."""

@@ -1,0 +1,71 @@
+"""Perdure: durable agent Runs on Temporal.
+
+Names are loaded on first use (PEP 562), so that `import perdure.runs`, which workflow code
+does inside Temporal's sandbox, brings neither Temporal nor a model client along.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from perdure.agents.agent import Agent
+    from perdure.agents.tool import Tool, tool
+    from perdure.client.listing import RunFilter, RunSummary
+    from perdure.client.manager import RunManager
+    from perdure.runs.errors import ErrorCode, PerdureError, RunError
+    from perdure.runs.events import ContextBundle, Event
+    from perdure.runs.limits import Limits, Timeouts
+    from perdure.runs.run import Run
+    from perdure.runs.status import RunStatus, StopReason
+    from perdure.runs.steps import Step, ToolCall
+    from perdure.runs.usage import Usage
+
+_HOMES = {
+    "Agent": "perdure.agents.agent",
+    "ContextBundle": "perdure.runs.events",
+    "ErrorCode": "perdure.runs.errors",
+    "Event": "perdure.runs.events",
+    "Limits": "perdure.runs.limits",
+    "PerdureError": "perdure.runs.errors",
+    "Run": "perdure.runs.run",
+    "RunError": "perdure.runs.errors",
+    "RunFilter": "perdure.client.listing",
+    "RunManager": "perdure.client.manager",
+    "RunStatus": "perdure.runs.status",
+    "RunSummary": "perdure.client.listing",
+    "Step": "perdure.runs.steps",
+    "StopReason": "perdure.runs.status",
+    "Timeouts": "perdure.runs.limits",
+    "Tool": "perdure.agents.tool",
+    "ToolCall": "perdure.runs.steps",
+    "Usage": "perdure.runs.usage",
+    "tool": "perdure.agents.tool",
+}
+
+__all__ = [
+    "Agent",
+    "ContextBundle",
+    "ErrorCode",
+    "Event",
+    "Limits",
+    "PerdureError",
+    "Run",
+    "RunError",
+    "RunFilter",
+    "RunManager",
+    "RunStatus",
+    "RunSummary",
+    "Step",
+    "StopReason",
+    "Timeouts",
+    "Tool",
+    "ToolCall",
+    "Usage",
+    "tool",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'perdure' has no attribute {name!r}")
+    return getattr(import_module(_HOMES[name]), name)

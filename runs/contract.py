@@ -1,0 +1,126 @@
+"""The wire between client, workflow and activities: names, and one request model for each.
+
+A string that crosses a process is defined here and nowhere else, and is never renamed: the
+histories of Runs that are going on hold it. `tests/runs/test_contract.py` freezes the names.
+"""
+
+from typing import Any
+
+from pydantic import Field
+
+from perdure.runs.events import RunStart
+from perdure.runs.frozen import Frozen
+from perdure.runs.limits import MAX_PAGE_BYTES, Limits, Timeouts
+from perdure.runs.messages import Message
+from perdure.runs.run import Run
+from perdure.runs.status import RunStatus, WaitingOn
+from perdure.runs.steps import Mark
+from perdure.runs.usage import Usage
+
+DEFAULT_TASK_QUEUE = "perdure"
+
+RUN_WORKFLOW = "Run"
+CANCEL_SIGNAL = "cancel"
+RUN_QUERY = "run"
+STATUS_QUERY = "status"
+TRANSCRIPT_QUERY = "transcript"
+
+CALL_MODEL = "call_model"
+REQUEST_CANCEL = "request_cancel"
+TOOL_PREFIX = "tool."
+
+STATUS_ATTRIBUTE = "PerdureStatus"
+AGENT_ATTRIBUTE = "PerdureAgent"
+SESSION_ATTRIBUTE = "PerdureSession"
+TOKENS_ATTRIBUTE = "PerdureTokens"
+COST_ATTRIBUTE = "PerdureCost"
+
+
+class RunRequest(Frozen):
+    """Input of the workflow `Run`: how it starts, or the Run it continues as new."""
+
+    start: RunStart | None = None
+    carried: Run | None = None
+
+
+class RunResult(Frozen):
+    """Result of the workflow `Run`, for people who open it in the Temporal UI."""
+
+    output: str
+    turns: int
+    usage: Usage
+
+
+class ModelRequest(Frozen):
+    """Input of the activity `call_model`."""
+
+    agent: str
+    step: int
+    turn: int
+    after: Mark = Mark()
+    """The transcript up to and including the model's last answer."""
+    messages: tuple[Message, ...] | None = None
+    """What came after it; none when that is too large to be sent along: then it is queried."""
+    limits: Limits | None = None
+    """The Run's own limits, sent with the first call, to be completed with the agent's."""
+    timeouts: Timeouts = Timeouts()
+
+
+class ToolRequest(Frozen):
+    """Input of a tool's activity."""
+
+    agent: str
+    step: int
+    turn: int
+    call_id: str
+    name: str
+    arguments: str
+    """The text of a JSON object, already checked against the tool's schema."""
+    variables: dict[str, Any] = Field(default_factory=dict)
+
+
+class CancelRequest(Frozen):
+    """Input of the signal `cancel`."""
+
+    reason: str = ""
+
+
+class RunPageRequest(Frozen):
+    """Input of the query `run`: which Steps to bring along."""
+
+    after_step: int = 0
+    max_bytes: int = MAX_PAGE_BYTES
+
+
+class RunPage(Frozen):
+    """A Run with some of its Steps, and the tool calls that these asked for."""
+
+    run: Run
+    next_after_step: int | None = None
+    """Ask again with this; none when there are no more Steps."""
+
+
+class TranscriptPageRequest(Frozen):
+    """Input of the query `transcript`."""
+
+    start: int = 0
+    max_bytes: int = MAX_PAGE_BYTES
+
+
+class TranscriptPage(Frozen):
+    """Messages of a Run, from `start` on."""
+
+    messages: tuple[Message, ...]
+    next_start: int | None = None
+
+
+class RunStatusReport(Frozen):
+    """Answer to the query `status`: small whatever the size of the Run."""
+
+    run_id: str
+    status: RunStatus
+    turn: int
+    current_step: int | None
+    total_tokens: int
+    total_cost: float
+    waiting_on: WaitingOn | None

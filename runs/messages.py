@@ -1,0 +1,99 @@
+"""The messages a model reads and writes, and their exact form on the wire.
+
+The system message is not among them: the worker puts the agent's instructions in front of
+every request. `wire` is the strict writer: whatever was tolerated on reading, what leaves us
+is what the Chat Completions reference describes.
+"""
+
+import json
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from perdure.runs.frozen import Frozen
+
+
+class UserMessage(Frozen):
+    """Something a person, or the caller, said."""
+
+    role: Literal["user"] = "user"
+    content: str
+
+
+class MessageCall(Frozen):
+    """A tool call as it stands in an assistant message."""
+
+    id: str
+    name: str
+    arguments: str
+    """The text of a JSON object."""
+
+
+class AssistantMessage(Frozen):
+    """What the model answered: text, tool calls or both."""
+
+    role: Literal["assistant"] = "assistant"
+    content: str | None = None
+    tool_calls: tuple[MessageCall, ...] = ()
+
+
+class ToolMessage(Frozen):
+    """The result of one tool call."""
+
+    role: Literal["tool"] = "tool"
+    tool_call_id: str
+    content: str
+
+
+Message = Annotated[UserMessage | AssistantMessage | ToolMessage, Field(discriminator="role")]
+
+
+def wire(message: UserMessage | AssistantMessage | ToolMessage) -> bytes:
+    """Return a message as canonical UTF-8 JSON in Chat Completions form.
+
+    The same message always gives the same bytes: the transcript digest is made of them.
+    An empty `tool_calls` list never leaves us (providers refuse it), and `content` is null
+    only beside tool calls.
+    """
+    body: dict[str, Any] = {"role": message.role}
+    match message:
+        case UserMessage():
+            body["content"] = message.content
+        case ToolMessage():
+            body["tool_call_id"] = message.tool_call_id
+            body["content"] = message.content
+        case AssistantMessage():
+            body["content"] = message.content or (None if message.tool_calls else "")
+            if message.tool_calls:
+                body["tool_calls"] = [_wire_call(call) for call in message.tool_calls]
+    return canonical_json(body)
+
+
+def _wire_call(call: MessageCall) -> dict[str, Any]:
+    function = {"name": call.name, "arguments": call.arguments}
+    return {"id": call.id, "type": "function", "function": function}
+
+
+def canonical_json(value: Any) -> bytes:
+    """Return strict, compact UTF-8 JSON.
+
+    Raises:
+        ValueError: For NaN or an infinity, which are not JSON.
+    """
+    text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    return text.encode("utf-8")
+
+
+def without_lone_surrogates(text: str) -> str:
+    """Replace halves of surrogate pairs, which no UTF-8 encoder accepts, by U+FFFD.
+
+    Halves that stand side by side, as a stream cut in two may bring them, become the one
+    character that they mean.
+    """
+    if text.isascii():
+        return text
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError:
+        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return text

@@ -1,0 +1,73 @@
+"""The six statuses of a Run, and which may follow which.
+
+Everything that may change a status stands in `TRANSITIONS`; a pair that is not in the table
+is illegal and raises in `Run.apply`. The picture in ARCHITECTURE.md is made from the table.
+"""
+
+from datetime import datetime
+from enum import StrEnum
+from typing import Literal
+
+from perdure.runs.frozen import Frozen
+
+
+class RunStatus(StrEnum):
+    """Where a Run stands. What a running Run waits for is in `waiting_on`, not here."""
+
+    PENDING = "pending"
+    RUNNING = "running"
+    COMPLETED = "completed"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+    TIMEOUT = "timeout"
+
+    @property
+    def is_terminal(self) -> bool:
+        """True when nothing can follow."""
+        return not TRANSITIONS[self]
+
+
+TRANSITIONS: dict[RunStatus, tuple[RunStatus, ...]] = {
+    RunStatus.PENDING: (
+        RunStatus.RUNNING,
+        RunStatus.FAILED,
+        RunStatus.CANCELLED,
+        RunStatus.TIMEOUT,
+    ),
+    RunStatus.RUNNING: (
+        RunStatus.COMPLETED,
+        RunStatus.FAILED,
+        RunStatus.CANCELLED,
+        RunStatus.TIMEOUT,
+    ),
+    RunStatus.COMPLETED: (),
+    RunStatus.FAILED: (),
+    RunStatus.CANCELLED: (),
+    RunStatus.TIMEOUT: (),
+}
+
+
+class StopReason(StrEnum):
+    """Why a Run ended."""
+
+    END_TURN = "end_turn"
+    MAX_TURNS = "max_turns"
+    MAX_TOOL_CALLS = "max_tool_calls"
+    MAX_TOKENS = "max_tokens"
+    MAX_COST = "max_cost"
+    DEADLINE = "deadline"
+    USER_CANCEL = "user_cancel"
+    CONTENT_FILTER = "content_filter"
+    REFUSAL = "refusal"
+    ERROR = "error"
+    TERMINATED = "terminated"
+
+
+class WaitingOn(Frozen):
+    """What a running Run waits for; nobody should have to ask why a Run sits there."""
+
+    type: Literal["approval", "input", "retry", "queue", "pause", "child", "limit"]
+    since: datetime | None = None
+    expires_at: datetime | None = None
+    queue_position: int | None = None
+    detail: str = ""

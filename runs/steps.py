@@ -1,0 +1,147 @@
+"""Steps of a Run, the tool calls between them, and what the activities reply.
+
+A model Step's reply carries everything the workflow needs to go on: the calls, each with the
+policy its tool asks for or the reason why it is refused. Workflow code looks nothing up.
+"""
+
+from datetime import datetime
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, PositiveFloat, PositiveInt
+
+from perdure.runs.errors import ErrorCode, RunError
+from perdure.runs.frozen import Frozen
+from perdure.runs.limits import Limits
+from perdure.runs.messages import canonical_json
+from perdure.runs.usage import ModelUsage
+
+Effect = Literal["read", "keyed", "unsafe"]
+"""What running a tool twice would do: nothing (`read`), nothing when it is handed the same
+idempotency key (`keyed`), harm (`unsafe`)."""
+
+
+class ToolPolicy(Frozen):
+    """How the workflow runs the activity of one tool call."""
+
+    effect: Effect = "unsafe"
+    timeout_s: PositiveFloat = 60.0
+    """One attempt, from start to end."""
+    max_attempts: PositiveInt = 1
+    """Attempts when a worker dies; a tool's own error is never retried."""
+
+
+class RequestedCall(Frozen):
+    """A tool call that a model asked for: checked by the worker against the agent's tools."""
+
+    call_id: str
+    """Unique in its turn; the provider's own id where that is usable."""
+    name: str
+    arguments: str
+    """The text of a JSON object: what the tool gets, or `{}` where the model's was unusable."""
+    policy: ToolPolicy = ToolPolicy()
+    rejection: RunError | None = None
+    """Why the call is not executed; the model is told."""
+    raw_arguments: str | None = None
+    """What the model wrote, at most 200 characters, where that was unusable."""
+
+
+class Mark(Frozen):
+    """A point in a transcript: so many messages, with this chained SHA-256 over them."""
+
+    count: int = 0
+    digest: str = ""
+
+
+class ModelReply(Frozen):
+    """Result of the activity `call_model`."""
+
+    kind: Literal["model"] = "model"
+    model: str
+    """The model that answered, as the provider names it."""
+    text: str | None = None
+    refusal: str | None = None
+    calls: tuple[RequestedCall, ...] = ()
+    finish_reason: str = ""
+    """As the provider sent it."""
+    usage: ModelUsage = ModelUsage()
+    mark: Mark = Mark()
+    """The transcript including this reply."""
+    attempt: int = 1
+    error: RunError | None = None
+    """Set when the reply is no usable answer though there is something to keep."""
+    limits: Limits | None = None
+    """The Run's limits, completed with the agent's; sent with the first reply."""
+
+
+class ToolReply(Frozen):
+    """Result of a tool's activity."""
+
+    kind: Literal["tool"] = "tool"
+    text: str
+    """What the model reads."""
+    attempt: int = 1
+    error: RunError | None = None
+
+
+Reply = Annotated[ModelReply | ToolReply, Field(discriminator="kind")]
+
+StepStatus = Literal["running", "completed", "failed", "cancelled"]
+CallStatus = Literal["requested", "running", "completed", "failed", "rejected", "cancelled"]
+
+
+class Step(Frozen):
+    """One activity of a Run: one model call or one tool call."""
+
+    number: int
+    """From 1, over the whole Run; the Temporal activity id."""
+    kind: Literal["model", "tool"]
+    turn: int
+    """From 1; the Steps of one model call and the tools it asked for share it."""
+    name: str
+    """The model as the provider names it (the agent's name until it answered), or the tool."""
+    status: StepStatus = "running"
+    call_id: str | None = None
+    """The tool call that a tool Step executes."""
+    text: str | None = None
+    """What a model Step said. A tool's result is at its `ToolCall`."""
+    finish_reason: str = ""
+    usage: ModelUsage | None = None
+    mark: Mark | None = None
+    error: RunError | None = None
+    attempt: int = 1
+    started_at: datetime | None = None
+    completed_at: datetime | None = None
+
+
+class ToolCall(Frozen):
+    """A tool call that a model asked for, and what became of it."""
+
+    call_id: str
+    name: str
+    arguments: str
+    model_step: int
+    """The Step that asked for it."""
+    step: int | None = None
+    """The Step that executes it; none when it was rejected."""
+    status: CallStatus = "requested"
+    policy: ToolPolicy = ToolPolicy()
+    result: str | None = None
+    """What the model reads. Always set once the call has ended, whatever the end."""
+    error: RunError | None = None
+    raw_arguments: str | None = None
+
+    @property
+    def is_settled(self) -> bool:
+        """True when the model can be told how the call ended."""
+        return self.status not in ("requested", "running")
+
+
+def error_text(error: RunError) -> str:
+    """Return what the model reads in place of a result."""
+    told: dict[str, Any] = {"code": error.code.value, "message": error.message}
+    return canonical_json({"error": told}).decode()
+
+
+def is_cancelled(error: RunError | None) -> bool:
+    """Tell whether an error only says that its Step was stopped with the Run."""
+    return error is not None and error.code is ErrorCode.CANCELLED

@@ -1,0 +1,1 @@
+"""In which order things happen: deterministic, decides only from what is recorded."""

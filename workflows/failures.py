@@ -1,0 +1,60 @@
+"""Why an activity failed, as a `RunError`: the one reading of Temporal's failures.
+
+The workflow meets them as exceptions, a client decodes the same ones from the history; both
+ask here, so both record the same error.
+"""
+
+from temporalio.exceptions import (
+    ActivityError,
+    ApplicationError,
+    CancelledError,
+    TimeoutError,
+    TimeoutType,
+)
+
+from perdure.runs.errors import ErrorCode, RunError, error
+from perdure.runs.steps import ToolPolicy
+
+
+def step_error(exc: BaseException | None, policy: ToolPolicy | None) -> RunError:
+    """Return what a failed activity means for its Step.
+
+    Args:
+        exc: What Temporal says; for an `ActivityError`, its cause counts.
+        policy: The tool's policy, none for a model call.
+    """
+    cause = exc.cause if isinstance(exc, ActivityError) else exc
+    match cause:
+        case ApplicationError():
+            return application_error(cause)
+        case CancelledError():
+            return error(ErrorCode.CANCELLED)
+        case TimeoutError():
+            return _timed_out(cause, policy)
+        case _:
+            return error(ErrorCode.INTERNAL, f"The activity failed: {cause}")
+
+
+def application_error(exc: ApplicationError) -> RunError:
+    """Return the `RunError` that an activity or a Run failed with.
+
+    An exception that we did not make ourselves carries none; it is a fault of the engine.
+    """
+    if exc.details and isinstance(exc.details[0], dict) and "code" in exc.details[0]:
+        return RunError.model_validate(exc.details[0])
+    return error(ErrorCode.INTERNAL, f"{exc.type}: {exc.message}")
+
+
+def _timed_out(exc: TimeoutError, policy: ToolPolicy | None) -> RunError:
+    lost = exc.type in (TimeoutType.HEARTBEAT, TimeoutType.SCHEDULE_TO_START)
+    if policy is not None and policy.effect == "unsafe":
+        how = "its worker died" if lost else f"it did not end in {policy.timeout_s:g} s"
+        return error(
+            ErrorCode.OUTCOME_UNKNOWN,
+            f"The tool was started, then {how}; whether it had its effect is unknown.",
+        )
+    if lost:
+        return error(ErrorCode.WORKER_LOST, retryable=True)
+    if policy is not None:
+        return error(ErrorCode.TOOL_TIMEOUT, f"The tool did not end in {policy.timeout_s:g} s.")
+    return error(ErrorCode.LLM_TIMEOUT, retryable=True)

@@ -1,0 +1,248 @@
+"""The workflow of a Run: it executes what `decide` says and records what happened.
+
+No rule about what a Run does stands here, and no look-up: no clock, no randomness, no agent,
+no environment. The state is one `Run`, which is also what is carried to a continue-as-new.
+"""
+
+import asyncio
+import contextlib
+from datetime import timedelta
+from typing import assert_never
+
+from temporalio import workflow
+from temporalio.exceptions import ActivityError, ApplicationError
+
+from perdure.runs import contract, pages, record
+from perdure.runs.contract import (
+    CancelRequest,
+    ModelRequest,
+    RunPage,
+    RunPageRequest,
+    RunRequest,
+    RunResult,
+    RunStatusReport,
+    ToolRequest,
+    TranscriptPage,
+    TranscriptPageRequest,
+)
+from perdure.runs.decide import CallModel, CallTools, Finish, decide
+from perdure.runs.errors import ErrorCode, RunError, error
+from perdure.runs.events import Event
+from perdure.runs.limits import MAX_DELTA_BYTES
+from perdure.runs.messages import wire
+from perdure.runs.run import Run
+from perdure.runs.status import RunStatus
+from perdure.runs.steps import ModelReply, ToolCall, ToolReply
+from perdure.runs.transcript import since_last_answer
+from perdure.workflows import steps, visible
+from perdure.workflows.failures import step_error
+
+
+@workflow.defn(name=contract.RUN_WORKFLOW, failure_exception_types=[Exception])
+class RunWorkflow:
+    """One Run, from its input to its end.
+
+    A programming error ends the Run `failed`, it does not stall it: hence the failure types.
+    """
+
+    @workflow.init
+    def __init__(self, request: RunRequest) -> None:
+        self.in_flight: dict[int, workflow.ActivityHandle[ModelReply | ToolReply]] = {}
+        if request.carried is not None:
+            self.state = request.carried
+        else:
+            self.state = self.begun(request)
+
+    def begun(self, request: RunRequest) -> Run:
+        """Return the Run at its first moment."""
+        info = workflow.info()
+        if request.start is None:
+            raise ApplicationError("A Run needs a start.", type=ErrorCode.INTERNAL)
+        return Run.begin(record.queued(info.workflow_id, request.start, info.start_time))
+
+    @workflow.run
+    async def run(self, request: RunRequest) -> RunResult:
+        """Work until `decide` says finish; meanwhile, watch for a cancel and the deadline."""
+        if self.state.status is RunStatus.PENDING:
+            self.emit(record.started(self.state, workflow.now()))
+            visible.index(self.state)
+        work = asyncio.create_task(self.work())
+        deadline = asyncio.create_task(self.deadline())
+        await self.until_stopped_or(work)
+        if not work.done():
+            await self.abort_in_flight()
+        await self.until_done(work)
+        deadline.cancel()
+        return await self.finish(self.outcome_of(work))
+
+    async def until_stopped_or(self, work: "asyncio.Task[Finish]") -> None:
+        """Wait for a signal, the deadline or Temporal's own cancel, whichever stops the Run."""
+        try:
+            await workflow.wait_condition(lambda: work.done() or self.stopping)
+        except asyncio.CancelledError:
+            self.stop(workflow.cancellation_reason() or "")
+
+    async def until_done(self, work: "asyncio.Task[Finish]") -> None:
+        """Wait for the work to end; Temporal's own cancel may still come, and changes nothing."""
+        while not work.done():
+            with contextlib.suppress(asyncio.CancelledError):
+                await workflow.wait_condition(work.done)
+
+    async def work(self) -> Finish:
+        """Execute one decision after the other; the loop of an agent."""
+        while True:
+            match decide(self.state):
+                case CallModel():
+                    await self.continue_as_new_when_suggested()
+                    await self.call_model()
+                case CallTools() as action:
+                    await asyncio.gather(*[self.call_tool(call) for call in action.calls])
+                case Finish() as finish:
+                    return finish
+                case other:
+                    assert_never(other)
+
+    async def call_model(self) -> None:
+        """Execute one model Step."""
+        after, new = since_last_answer(self.state)
+        small = sum(len(wire(message)) for message in new) <= MAX_DELTA_BYTES
+        self.emit(record.model_step_started(self.state, workflow.now()))
+        first = self.state.turn == 1
+        request = ModelRequest(
+            agent=self.state.agent,
+            step=len(self.state.steps),
+            turn=self.state.turn,
+            after=after,
+            messages=new if small else None,
+            limits=self.state.limits if first else None,
+            timeouts=self.state.timeouts,
+        )
+        await self.settle(request.step, steps.start_model(request), None)
+
+    async def call_tool(self, call: ToolCall) -> None:
+        """Execute one tool Step."""
+        self.emit(record.tool_step_started(self.state, workflow.now(), call.name, call.call_id))
+        request = ToolRequest(
+            agent=self.state.agent,
+            step=len(self.state.steps),
+            turn=self.state.turn,
+            call_id=call.call_id,
+            name=call.name,
+            arguments=call.arguments,
+            variables=self.state.context.variables,
+        )
+        await self.settle(request.step, steps.start_tool(request, call), call)
+
+    async def settle(
+        self,
+        step: int,
+        handle: "workflow.ActivityHandle[ModelReply] | workflow.ActivityHandle[ToolReply]",
+        call: ToolCall | None,
+    ) -> None:
+        """Wait for a Step's activity, and record how it ended."""
+        self.in_flight[step] = handle
+        outcome: ModelReply | ToolReply | RunError
+        try:
+            outcome = await handle
+        except ActivityError as exc:
+            outcome = step_error(exc, call.policy if call else None)
+        del self.in_flight[step]
+        self.emit(record.step_ended(self.state, workflow.now(), step, outcome))
+
+    async def deadline(self) -> None:
+        """Stop the Run when its time is up."""
+        limit_s = self.state.timeouts.run_s
+        if limit_s is None:
+            return
+        begun = self.state.started_at or workflow.now()
+        left = begun + timedelta(seconds=limit_s) - workflow.now()
+        await workflow.sleep(max(left, timedelta(0)), summary="run timeout")
+        event = record.deadline_passed(self.state, workflow.now())
+        if event is not None:
+            self.emit(event)
+
+    async def abort_in_flight(self) -> None:
+        """Cancel the activities that have not ended yet; each brings back what it has."""
+        # A result that arrived together with the stop must not be thrown away: give the
+        # activities whose result is here the few turns of the event loop they need to end.
+        for _ in range(3):
+            await asyncio.sleep(0)
+        for handle in self.in_flight.values():
+            if not handle.done():
+                handle.cancel()
+
+    async def continue_as_new_when_suggested(self) -> None:
+        """Go on with a fresh history when the server says that this one is long."""
+        if not workflow.info().is_continue_as_new_suggested() or self.stopping:
+            return
+        await workflow.wait_condition(workflow.all_handlers_finished)
+        workflow.continue_as_new(RunRequest(carried=self.state))
+
+    def outcome_of(self, work: "asyncio.Task[Finish]") -> Finish:
+        """Return how the work ended; a programming error ends the Run, visibly."""
+        try:
+            return work.result()
+        except Exception as exc:  # noqa: BLE001 - whatever it is, the Run must end and say so
+            workflow.logger.exception("The Run failed by a programming error")
+            return record.broken(error(ErrorCode.INTERNAL, f"{type(exc).__name__}: {exc}"))
+
+    async def finish(self, finish: Finish) -> RunResult:
+        """Record the end and let Temporal's own status say the same."""
+        self.emit(record.ended(self.state, workflow.now(), finish))
+        visible.index(self.state)
+        await workflow.wait_condition(workflow.all_handlers_finished)
+        if finish.status is RunStatus.COMPLETED:
+            return RunResult(
+                output=finish.output or "", turns=self.state.turn, usage=self.state.usage
+            )
+        if finish.status is RunStatus.CANCELLED:
+            await self.until_cancelled(finish.reason)
+        why = finish.error or error(ErrorCode.CANCELLED)
+        raise ApplicationError(
+            why.message, why.model_dump(mode="json"), type=why.code, non_retryable=True
+        )
+
+    async def until_cancelled(self, reason: str) -> None:
+        """Return control only as Canceled: Temporal allows that once it was asked to cancel."""
+        if workflow.cancellation_reason() is None:
+            asked = asyncio.create_task(steps.request_cancel(CancelRequest(reason=reason)))
+            await workflow.wait_condition(asked.done)
+            asked.result()
+            await workflow.wait_condition(lambda: workflow.cancellation_reason() is not None)
+        raise asyncio.CancelledError(reason)
+
+    @property
+    def stopping(self) -> bool:
+        """True once the Run was asked to stop."""
+        return self.state.cancel_requested is not None
+
+    def stop(self, reason: str) -> None:
+        """Record that the Run is to stop, unless that is recorded already."""
+        event = record.cancel_requested(self.state, workflow.now(), reason)
+        if event is not None:
+            self.emit(event)
+
+    def emit(self, event: Event) -> None:
+        """Let an Event happen: the only way the state changes."""
+        self.state = self.state.apply(event)
+        visible.show(self.state)
+
+    @workflow.signal(name=contract.CANCEL_SIGNAL)
+    def on_cancel(self, request: CancelRequest) -> None:
+        """Stop the Run; nothing new starts, what is in flight is told."""
+        self.stop(request.reason)
+
+    @workflow.query(name=contract.STATUS_QUERY)
+    def status(self) -> RunStatusReport:
+        """Tell where the Run stands."""
+        return pages.status_report(self.state)
+
+    @workflow.query(name=contract.RUN_QUERY)
+    def run_page(self, request: RunPageRequest) -> RunPage:
+        """Tell everything about the Run, a page of Steps at a time."""
+        return pages.run_page(self.state, request)
+
+    @workflow.query(name=contract.TRANSCRIPT_QUERY)
+    def transcript_page(self, request: TranscriptPageRequest) -> TranscriptPage:
+        """Return messages of the Run, for a worker that does not have them."""
+        return pages.transcript_page(self.state, request)

@@ -1,0 +1,75 @@
+"""Typed stubs of the activities: the only place where workflow code starts any.
+
+Timeouts and retries of Temporal's side stand here. A model activity enforces the finer limits
+(first byte, idle, total) itself; a worker's death is found by the heartbeat timeout.
+"""
+
+from datetime import timedelta
+from typing import cast
+
+from temporalio import workflow
+from temporalio.common import RetryPolicy
+
+from perdure.runs import contract
+from perdure.runs.contract import CancelRequest, ModelRequest, ToolRequest
+from perdure.runs.steps import ModelReply, ToolCall, ToolReply
+
+HEARTBEAT_TIMEOUT = timedelta(seconds=10)
+"""How long a dead worker goes unnoticed. Workers heartbeat every second."""
+MODEL_BACKSTOP = timedelta(hours=1)
+"""Longest possible attempt of a model call; the agent's own timeouts end it much earlier."""
+MODEL_RETRIES = RetryPolicy(
+    initial_interval=timedelta(seconds=1),
+    backoff_coefficient=2.0,
+    maximum_interval=timedelta(seconds=30),
+    maximum_attempts=6,
+)
+"""About half a minute of trying: 1, 2, 4, 8 and 16 s apart. Only retryable codes are retried."""
+
+
+def start_model(request: ModelRequest) -> workflow.ActivityHandle[ModelReply]:
+    """Start the model call of a turn."""
+    handle = workflow.start_activity(
+        contract.CALL_MODEL,
+        request,
+        result_type=ModelReply,
+        activity_id=str(request.step),
+        summary=f"turn {request.turn} · {request.agent}",
+        start_to_close_timeout=MODEL_BACKSTOP,
+        heartbeat_timeout=HEARTBEAT_TIMEOUT,
+        retry_policy=MODEL_RETRIES,
+        cancellation_type=workflow.ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,
+    )
+    return cast("workflow.ActivityHandle[ModelReply]", handle)
+
+
+def start_tool(request: ToolRequest, call: ToolCall) -> workflow.ActivityHandle[ToolReply]:
+    """Start the execution of a tool call, as its tool's policy says."""
+    handle = workflow.start_activity(
+        contract.TOOL_PREFIX + request.name,
+        request,
+        result_type=ToolReply,
+        activity_id=str(request.step),
+        summary=_call_summary(request),
+        start_to_close_timeout=timedelta(seconds=call.policy.timeout_s),
+        heartbeat_timeout=HEARTBEAT_TIMEOUT,
+        retry_policy=RetryPolicy(maximum_attempts=call.policy.max_attempts),
+        cancellation_type=workflow.ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,
+    )
+    return cast("workflow.ActivityHandle[ToolReply]", handle)
+
+
+async def request_cancel(request: CancelRequest) -> None:
+    """Ask Temporal to cancel this very workflow, which it can't ask for itself."""
+    await workflow.execute_local_activity(
+        contract.REQUEST_CANCEL,
+        request,
+        start_to_close_timeout=timedelta(seconds=5),
+        schedule_to_close_timeout=timedelta(minutes=1),
+    )
+
+
+def _call_summary(request: ToolRequest) -> str:
+    # Temporal refuses summaries over 400 bytes.
+    text = f"turn {request.turn} · {request.name}({request.arguments})"
+    return text if len(text) <= 100 else text[:99] + "…"
