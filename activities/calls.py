@@ -1,6 +1,7 @@
 """The tool calls of a model's answer, checked.
 
-Names and arguments that a model chose are untrusted input. What can't be executed becomes a rejection that tells the model why.
+Names and arguments that a model chose are untrusted input. What can't be executed becomes a
+rejection that tells the model why.
 """
 
 import json

@@ -192,7 +192,7 @@ class Projection:
             raise IllegalEvent(f"The history of {self._run_id!r} does not begin with its start.")
         return self.run
 
-    READERS: "ClassVar[dict[EventType.ValueType, Reader]]" = {
+    READERS: ClassVar["dict[EventType.ValueType, Reader]"] = {
         EventType.EVENT_TYPE_WORKFLOW_EXECUTION_STARTED: _execution_started,
         EventType.EVENT_TYPE_WORKFLOW_TASK_STARTED: _task_started,
         EventType.EVENT_TYPE_ACTIVITY_TASK_SCHEDULED: _activity_scheduled,

@@ -1,0 +1,73 @@
+"""Fixtures: one real Temporal dev server for the session, an engine for each test."""
+
+import itertools
+import os
+import socket
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from perdure.engine.attributes import register_search_attributes
+from perdure.engine.connect import Address, connect
+from perdure.engine.dev_server import DevServer
+from temporalio.client import Client
+from tests.harness.engine import Engine
+from tests.harness.scripted_openai import ScriptedOpenAI
+
+_numbers = itertools.count(1)
+
+
+def free_port() -> int:
+    """Return a port that is free now, and whose UI port is as well."""
+    while True:
+        with socket.socket() as one, socket.socket() as two:
+            one.bind(("127.0.0.1", 0))
+            port = int(one.getsockname()[1])
+            if port + 1000 > 65535:
+                continue
+            try:
+                two.bind(("127.0.0.1", port + 1000))
+            except OSError:
+                continue
+            return port
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _clean_environment() -> None:
+    """Nobody's keys, profiles or .env decide what a test does."""
+    for name in list(os.environ):
+        if name.startswith(("TEMPORAL_", "PERDURE_", "OPENAI_")):
+            del os.environ[name]
+    os.environ["TEMPORAL_CONFIG_FILE"] = os.devnull
+
+
+@pytest.fixture(scope="session")
+async def temporal(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[DevServer]:
+    """The real dev server, started as `perdure dev` starts it."""
+    folder: Path = tmp_path_factory.mktemp("temporal")
+    server = DevServer(Address("127.0.0.1", free_port()), folder)
+    os.environ["TEMPORAL_ADDRESS"] = str(server.address)
+    await server.start()
+    yield server
+    await server.stop()
+
+
+@pytest.fixture(scope="session")
+async def client(temporal: DevServer) -> Client:
+    connected = await connect()
+    await register_search_attributes(connected)
+    return connected
+
+
+@pytest.fixture
+async def model() -> AsyncIterator[ScriptedOpenAI]:
+    """A scripted model endpoint, over real HTTP."""
+    async with ScriptedOpenAI() as server:
+        yield server
+
+
+@pytest.fixture
+async def engine(client: Client, model: ScriptedOpenAI) -> Engine:
+    """Everything a Run needs but the agents: `async with engine.serving(agent): …`."""
+    return Engine(client, model, f"queue-{os.getpid()}-{next(_numbers)}")

@@ -1,0 +1,146 @@
+"""A real Temporal server, a real worker and a real model endpoint, for one test or many.
+
+`Engine.run` is how tests run Runs: each Run that goes through it is checked for the
+invariants, whether or not the test thinks of them.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from typing import Any
+
+from perdure.activities.transcripts import Transcripts
+from perdure.agents.agent import Agent
+from perdure.agents.registry import Registry
+from perdure.client.manager import RunManager
+from perdure.engine.settings import Settings
+from perdure.runs import contract, pages
+from perdure.runs.contract import RunPage, RunPageRequest
+from perdure.runs.errors import ErrorCode
+from perdure.runs.events import Event
+from perdure.runs.messages import wire
+from perdure.runs.run import Run
+from perdure.runs.transcript import advance, messages
+from perdure.runs.steps import Mark
+from perdure.worker import build, chat_client
+from temporalio.client import Client
+from tests.harness.scripted_openai import ScriptedOpenAI
+
+TIMES = {"created_at", "started_at", "completed_at", "last_progress_at", "at", "total_duration_ms"}
+"""Workflow and history differ by milliseconds in these, and in nothing else."""
+
+
+class Engine:
+    """One worker on a task queue of its own, in front of a scripted model."""
+
+    def __init__(self, client: Client, model: ScriptedOpenAI, task_queue: str) -> None:
+        self.client = client
+        self.model = model
+        self.task_queue = task_queue
+        self.transcripts = Transcripts()
+        self.manager = RunManager(client, task_queue)
+        self.settings = Settings(
+            task_queue=task_queue, openai_base_url=model.base_url, openai_api_key="test-key-1234"
+        )
+
+    @asynccontextmanager
+    async def serving(self, *agents: Agent) -> AsyncIterator["Engine"]:
+        """Run a worker that has these agents."""
+        registry = Registry()
+        for agent in agents:
+            registry.add(agent, "test")
+        chat = chat_client(self.settings)
+        async with build(self.client, registry, chat, self.settings, self.transcripts):
+            yield self
+        await chat.close()
+
+    async def start(self, agent: str, text: str = "Go.", **options: Any) -> str:
+        """Start a Run."""
+        return await self.manager.start_run(agent, text, **options)
+
+    async def run(self, agent: str, text: str = "Go.", **options: Any) -> Run:
+        """Execute a Run to its end and check its invariants."""
+        return await self.ended(await self.start(agent, text, **options))
+
+    async def ended(self, run_id: str) -> Run:
+        """Wait for a Run's end and check its invariants."""
+        events = [event async for event in self.manager.events(run_id)]
+        run = await self.manager.get_run(run_id)
+        assert_event_stream(events, run)
+        await self.assert_projection_equals_query(run)
+        assert_digests(run)
+        assert self.model.violations == []
+        return run
+
+    async def queried(self, run_id: str) -> Run:
+        """Return the Run as its workflow answers it, page by page."""
+        handle = self.client.get_workflow_handle(run_id)
+        found: list[RunPage] = []
+        after: int | None = 0
+        while after is not None:
+            page: RunPage = await handle.query(
+                contract.RUN_QUERY, RunPageRequest(after_step=after), result_type=RunPage
+            )
+            found.append(page)
+            after = page.next_after_step
+        return pages.joined(found)
+
+    async def assert_projection_equals_query(self, run: Run) -> None:
+        """The Run read from the history equals the one that the workflow holds."""
+        if run.error is not None and run.error.code is ErrorCode.TERMINATED:
+            return  # the workflow was never told, so it still thinks that it runs
+        queried = await self.queried(run.run_id)
+        assert without_times(run) == without_times(queried)
+
+    async def projected_from_start(self, run_id: str) -> Run:
+        """Return the Run folded from its very first execution on."""
+        async for event in self.manager.events(run_id):
+            last = event
+        run = getattr(last, "run", None)
+        assert isinstance(run, Run)
+        return run
+
+
+def assert_event_stream(events: Sequence[Event], run: Run) -> None:
+    """Gapless from 0, one terminal event at the end that carries the same Run."""
+    assert [event.sequence_number for event in events] == list(range(len(events)))
+    assert [event.type for event in events if hasattr(event, "stop_reason")] == [events[-1].type]
+    carried = getattr(events[-1], "run", None)
+    assert isinstance(carried, Run)
+    assert without_times(carried) == without_times(run)
+
+
+def assert_digests(run: Run) -> None:
+    """Each answer's digest is the one of the messages that the Run is made of."""
+    marks = [Mark()]
+    for message in messages(run):
+        marks.append(advance(marks[-1], wire(message)))
+    for step in run.steps:
+        if step.kind == "model" and step.status == "completed":
+            assert step.mark is not None
+            assert step.mark == marks[step.mark.count]
+
+
+def without_times(value: Any) -> Any:
+    """Return a Run as data, without the timestamps."""
+    if isinstance(value, Run):
+        return without_times(value.model_dump(mode="json"))
+    if isinstance(value, dict):
+        return {k: without_times(v) for k, v in value.items() if k not in TIMES}
+    if isinstance(value, list):
+        return [without_times(each) for each in value]
+    return value
+
+
+async def soon(condition: Any, timeout_s: float = 20.0) -> None:
+    """Wait until an async condition holds.
+
+    Raises:
+        TimeoutError: When it does not hold in time.
+    """
+    async with asyncio.timeout(timeout_s):
+        while not await condition():  # noqa: ASYNC110 - what is waited for is another process's
+            await asyncio.sleep(0.05)
+
+
+__all__ = ["Engine", "assert_event_stream", "soon", "without_times"]
