@@ -7,6 +7,7 @@ import argparse
 import asyncio
 import signal
 import sys
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 
@@ -92,8 +93,13 @@ def chat_client(settings: Settings) -> ChatClient:
     return ChatClient(key.get_secret_value() if key else "none", settings.openai_base_url)
 
 
-async def serve(settings: Settings, stopped: asyncio.Event) -> None:
+async def serve(settings: Settings, stopped: asyncio.Event, ready: Callable[[], object]) -> None:
     """Serve until `stopped` is set, then let running activities end.
+
+    Args:
+        settings: What to serve, and where.
+        stopped: Set it to stop.
+        ready: Called once the worker polls.
 
     Raises:
         PerdureError: When the worker can't start.
@@ -104,19 +110,25 @@ async def serve(settings: Settings, stopped: asyncio.Event) -> None:
     await register_search_attributes(client)
     async with build(client, registry, chat, settings):
         _say(f"Worker ready: task queue {settings.task_queue!r}, agents {registry.names()}.")
+        ready()
         await stopped.wait()
     await chat.close()
 
 
-async def _main(settings: Settings, exit_with_stdin: bool) -> None:
+async def _main(settings: Settings, child: bool) -> None:
     stopped = asyncio.Event()
     loop = asyncio.get_running_loop()
     for sent in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(sent, stopped.set)
-    if exit_with_stdin:
+    if child:
         # Whoever started us holds the other end: when that process dies, we stop.
         loop.add_reader(sys.stdin, stopped.set)
-    await serve(settings, stopped)
+    await serve(settings, stopped, _tell_parent if child else bool)
+
+
+def _tell_parent() -> None:
+    sys.stdout.write("ready\n")
+    sys.stdout.flush()
 
 
 def _say(line: str) -> None:
@@ -127,13 +139,13 @@ def main() -> None:
     """Run a worker until SIGINT or SIGTERM."""
     parser = argparse.ArgumentParser(prog="perdure worker", description="Serve agents.")
     parser.add_argument("--agents", action="append", help="module or file; may be repeated")
-    parser.add_argument("--exit-with-stdin", action="store_true", help=argparse.SUPPRESS)
+    parser.add_argument("--child", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
     settings = Settings()
     if options.agents:
         settings.agents = options.agents
     try:
-        asyncio.run(_main(settings, options.exit_with_stdin))
+        asyncio.run(_main(settings, options.child))
     except PerdureError as exc:
         _say(f"Error ({exc.code}): {exc}")
         raise SystemExit(6) from None

@@ -6,14 +6,18 @@ and no worker is needed. A lost connection is taken up again where it broke.
 
 import asyncio
 from collections.abc import AsyncIterator
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
+from temporalio.api.enums.v1 import PendingActivityState
+from temporalio.api.workflow.v1 import PendingActivityInfo
 from temporalio.client import Client, WorkflowExecutionDescription
 from temporalio.service import RPCError, RPCStatusCode
 
 from perdure.client.project import Projection
 from perdure.runs.errors import EngineUnavailable, RunNotFound
 from perdure.runs.events import EndBase, Event
+from perdure.runs.frozen import Frozen
+from perdure.runs.ids import step_of
 from perdure.runs.run import Run
 
 RECONNECT_FOR = timedelta(seconds=60)
@@ -66,6 +70,44 @@ async def latest(client: Client, run_id: str) -> Run:
     if projection.run is None:
         raise RunNotFound(f"The history of Run {run_id!r} is empty.")
     return projection.run
+
+
+class PendingStep(Frozen):
+    """A Step that runs, or waits for its next attempt, as Temporal sees it now."""
+
+    step: int
+    attempt: int
+    partial_text: str = ""
+    """What a model has said so far; a fraction of a second behind."""
+    last_failure: str = ""
+    next_attempt_at: datetime | None = None
+
+
+async def pending_steps(client: Client, run_id: str) -> list[PendingStep]:
+    """Return the Steps of a Run that are under way, with their partial output.
+
+    Raises:
+        RunNotFound: When there is no such Run.
+        EngineUnavailable: When the server does not answer.
+    """
+    described = await describe(client, run_id)
+    return [await _pending(client, info) for info in described.raw_description.pending_activities]
+
+
+async def _pending(client: Client, info: PendingActivityInfo) -> PendingStep:
+    text = ""
+    if info.heartbeat_details.payloads:
+        details = await client.data_converter.decode(info.heartbeat_details.payloads, [dict])
+        text = details[0].get("text", "")
+    waits = info.state == PendingActivityState.PENDING_ACTIVITY_STATE_SCHEDULED
+    later = waits and info.attempt > 1
+    return PendingStep(
+        step=step_of(info.activity_id),
+        attempt=info.attempt,
+        partial_text=text,
+        last_failure=info.last_failure.message,
+        next_attempt_at=info.scheduled_time.ToDatetime(UTC) if later else None,
+    )
 
 
 async def follow(client: Client, run_id: str, starting_after: int = -1) -> AsyncIterator[Event]:

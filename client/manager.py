@@ -154,6 +154,15 @@ class RunManager:
         """
         return await follow.latest(self.client, run_id)
 
+    async def pending_steps(self, run_id: str) -> list[follow.PendingStep]:
+        """Return the Steps of a Run that are under way: attempt, partial text, last failure.
+
+        Raises:
+            RunNotFound: When there is no such Run.
+            EngineUnavailable: When Temporal does not answer.
+        """
+        return await follow.pending_steps(self.client, run_id)
+
     async def wait(self, run_id: str) -> Run:
         """Return the Run once it has ended.
 

@@ -57,12 +57,17 @@ async def connect() -> Client:
     """
     config = ClientConfig.load_client_connect_config()
     config.setdefault("target_host", DEFAULT_ADDRESS)
-    address = config["target_host"]
+    absent = EngineUnavailable(
+        f"No Temporal server answers at {config['target_host']}.",
+        hint="Start one with `perdure dev`, or set TEMPORAL_ADDRESS.",
+    )
+    # Looked at first: the SDK tries for long, and its threads crash an interpreter that ends
+    # meanwhile. Behind a proxy only the SDK can tell.
+    if "http_connect_proxy_config" not in config and not await Address.configured().is_open():
+        raise absent
     try:
-        async with asyncio.timeout(CONNECT_TIMEOUT.total_seconds()):
-            return await Client.connect(**config, data_converter=data_converter())
-    except (RuntimeError, RPCError, TimeoutError, OSError) as exc:
-        raise EngineUnavailable(
-            f"No Temporal server answers at {address}.",
-            hint="Start one with `perdure dev`, or set TEMPORAL_ADDRESS.",
-        ) from exc
+        return await Client.connect(
+            **config, data_converter=data_converter(), connect_timeout=CONNECT_TIMEOUT
+        )
+    except (RuntimeError, RPCError) as exc:
+        raise absent from exc

@@ -33,6 +33,8 @@ class Settings(BaseSettings):
     openai_api_key: SecretStr | None = Field(None, alias="OPENAI_API_KEY")
     openai_base_url: str | None = Field(None, alias="OPENAI_BASE_URL")
     """Any endpoint of the same protocol: Ollama, vLLM, llama.cpp, a proxy."""
+    ui_url: str | None = None
+    """Where the Temporal UI is; known by itself for a local server and for Temporal Cloud."""
     data_dir: Path = Field(default_factory=lambda: platformdirs.user_data_path("perdure"))
     """Where `perdure dev` keeps Temporal's database."""
 

@@ -7,11 +7,11 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
+from temporalio.client import Client
 
 from perdure.engine.attributes import register_search_attributes
 from perdure.engine.connect import Address, connect
 from perdure.engine.dev_server import DevServer
-from temporalio.client import Client
 from tests.harness.engine import Engine
 from tests.harness.scripted_openai import ScriptedOpenAI
 

@@ -9,6 +9,8 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
+from temporalio.client import Client
+
 from perdure.activities.transcripts import Transcripts
 from perdure.agents.agent import Agent
 from perdure.agents.registry import Registry
@@ -20,10 +22,9 @@ from perdure.runs.errors import ErrorCode
 from perdure.runs.events import Event
 from perdure.runs.messages import wire
 from perdure.runs.run import Run
-from perdure.runs.transcript import advance, messages
 from perdure.runs.steps import Mark
+from perdure.runs.transcript import advance, messages
 from perdure.worker import build, chat_client
-from temporalio.client import Client
 from tests.harness.scripted_openai import ScriptedOpenAI
 
 TIMES = {"created_at", "started_at", "completed_at", "last_progress_at", "at", "total_duration_ms"}

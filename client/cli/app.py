@@ -1,0 +1,121 @@
+"""The command `perdure`."""
+
+from datetime import datetime
+from typing import Annotated
+
+import typer
+
+from perdure.client.cli import commands, local
+from perdure.client.cli.session import execute, settings
+from perdure.client.listing import RunFilter
+from perdure.runs.status import RunStatus
+
+app = typer.Typer(
+    name="perdure",
+    help="Durable agent Runs on Temporal.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+
+Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+RunId = Annotated[str, typer.Argument(help="Id of a Run.")]
+Agents = Annotated[
+    list[str] | None,
+    typer.Option("--agents", help="Module or file that declares agents; may be repeated."),
+]
+
+
+@app.command()
+def start(
+    text: Annotated[str, typer.Argument(help="What the user says; - reads standard input.")],
+    agent: Annotated[str, typer.Option(help="Name of an agent.")] = "assistant",
+    session: Annotated[str | None, typer.Option(help="Conversation it belongs to.")] = None,
+    wait: Annotated[bool, typer.Option("--wait", help="Wait, then print the output.")] = False,
+    follow: Annotated[bool, typer.Option("--follow", help="Show it live until it ends.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Start a Run and print its id."""
+    chosen = commands.Start(text=text, agent=agent, session_id=session, wait=wait, follow=follow)
+    execute(commands.start(settings(), chosen, as_json=as_json), as_json=as_json)
+
+
+@app.command()
+def watch(run_id: RunId, as_json: Json = False) -> None:
+    """Show a Run live until it ends: Steps, tokens, cost, time."""
+    execute(commands.watch(settings(), run_id, as_json=as_json), as_json=as_json)
+
+
+@app.command()
+def get(run_id: RunId, as_json: Json = False) -> None:
+    """Show a Run as it stands."""
+    execute(commands.get(settings(), run_id, as_json=as_json), as_json=as_json)
+
+
+@app.command("list")
+def list_(  # noqa: PLR0913 - one for each option
+    status: Annotated[RunStatus | None, typer.Option(help="Only of this status.")] = None,
+    agent: Annotated[str | None, typer.Option(help="Only of this agent.")] = None,
+    session: Annotated[str | None, typer.Option(help="Only of this conversation.")] = None,
+    since: Annotated[datetime | None, typer.Option(help="Only created after this time.")] = None,
+    limit: Annotated[int, typer.Option(min=1, max=1000, help="At most so many.")] = 20,
+    cursor: Annotated[str | None, typer.Option(help="Go on where a page ended.")] = None,
+    as_json: Json = False,
+) -> None:
+    """List Runs, newest first."""
+    found = commands.listing(
+        settings(), lambda: _filter(status, agent, session, since), limit, cursor, as_json=as_json
+    )
+    execute(found, as_json=as_json)
+
+
+@app.command()
+def cancel(
+    run_id: RunId,
+    reason: Annotated[str, typer.Option(help="Kept with the Run.")] = "",
+    as_json: Json = False,
+) -> None:
+    """Ask a Run to stop."""
+    execute(commands.cancel(settings(), run_id, reason, as_json=as_json), as_json=as_json)
+
+
+@app.command()
+def ui(
+    run_id: Annotated[str | None, typer.Argument(help="Id of a Run; all Runs without.")] = None,
+    open_: Annotated[bool, typer.Option("--open", help="Open it in a browser.")] = False,
+) -> None:
+    """Print the address of a Run in the Temporal UI."""
+    execute(commands.ui(settings(), run_id, open_in_browser=open_))
+
+
+@app.command()
+def dev(agents: Agents = None) -> None:
+    """Run everything on this machine: Temporal server, model, worker. Ctrl-C stops it."""
+    execute(local.dev(local.with_agents(settings(), agents)))
+
+
+@app.command()
+def demo(
+    question: Annotated[str, typer.Argument(help="What to ask the assistant.")] = local.QUESTION,
+    keep: Annotated[bool, typer.Option("--keep", help="Leave everything running.")] = False,
+) -> None:
+    """Start what is missing, execute one Run, show it, and stop again."""
+    execute(local.demo(settings(), question, keep=keep))
+
+
+@app.command()
+def worker(agents: Agents = None) -> None:
+    """Run a worker that serves agents, until SIGTERM or Ctrl-C."""
+    local.worker(local.with_agents(settings(), agents))
+
+
+def _filter(
+    status: RunStatus | None, agent: str | None, session: str | None, since: datetime | None
+) -> RunFilter:
+    return RunFilter(status=status, agent=agent, session_id=session, created_after=since)
+
+
+def main() -> None:
+    """Entry point of the console script."""
+    app()

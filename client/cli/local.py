@@ -1,0 +1,87 @@
+"""The commands that run things on this machine: `dev`, `demo`, `worker`."""
+
+import asyncio
+import os
+import signal
+import sys
+
+from rich.text import Text
+
+from perdure.client.cli.commands import show_live
+from perdure.client.cli.render import run_view
+from perdure.client.cli.session import err, exit_of, out
+from perdure.client.manager import RunManager
+from perdure.client.ui import run_url
+from perdure.engine.settings import Settings
+from perdure.engine.stack import stack
+from perdure.runs.errors import EngineUnavailable
+
+QUESTION = "What is 37 * 43 + 12?"
+"""Asked by the demo: it needs a tool, so that there is something to see."""
+
+
+def with_agents(settings: Settings, agents: list[str] | None) -> Settings:
+    """Return the settings with the agents that the command line names, if it names any."""
+    return settings.model_copy(update={"agents": agents}) if agents else settings
+
+
+async def dev(settings: Settings) -> int:
+    """Run everything until Ctrl-C or SIGTERM."""
+    stopped = _stop_signal()
+    async with stack(settings, say) as worker:
+        manager = await RunManager.connect(settings)
+        say(f"Temporal UI: {run_url(settings, manager.client.namespace, None)}")
+        say('Ready. Try: perdure start "What is 37 * 43 + 12?" --follow')
+        ended = asyncio.ensure_future(worker.wait())
+        stop = asyncio.ensure_future(stopped.wait())
+        await asyncio.wait({ended, stop}, return_when=asyncio.FIRST_COMPLETED)
+        if ended.done():
+            raise EngineUnavailable(
+                f"The worker ended by itself (exit code {ended.result()}).",
+                hint="Runs are safe; start `perdure dev` again.",
+            )
+        say("Stopping …")
+    return 0
+
+
+async def demo(settings: Settings, question: str, *, keep: bool) -> int:
+    """Execute one Run with a real model and show what it did."""
+    stopped = _stop_signal()
+    async with stack(settings, say):
+        manager = await RunManager.connect(settings)
+        run_id = await manager.start_run("assistant", question)
+        say(f"Run: {run_id}  “{question}”")
+        if err.is_terminal:
+            await show_live(manager, run_id, as_json=False)
+            run = await manager.get_run(run_id)
+        else:
+            run = await manager.wait(run_id)
+            out.print(run_view(run))
+        say(f"Temporal UI: {run_url(settings, manager.client.namespace, run_id)}")
+        if keep:
+            say("Everything stays up; Ctrl-C stops it.")
+            await stopped.wait()
+        else:
+            say("The UI is up while `perdure dev` runs; the Run is kept.")
+    return exit_of(run)
+
+
+def worker(settings: Settings) -> None:
+    """Become a worker: this process is replaced, so that signals reach the worker itself."""
+    command = [sys.executable, "-m", "perdure.worker"]
+    for source in settings.agents:
+        command += ["--agents", source]
+    os.execv(sys.executable, command)  # noqa: S606 - our own interpreter
+
+
+def say(line: str) -> None:
+    """Tell people what is going on."""
+    err.print(Text(line, style="dim"))
+
+
+def _stop_signal() -> asyncio.Event:
+    stopped = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for sent in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(sent, stopped.set)
+    return stopped

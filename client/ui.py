@@ -1,0 +1,34 @@
+"""Where the Temporal UI shows a Run."""
+
+from urllib.parse import quote
+
+from perdure.engine.connect import Address
+from perdure.engine.dev_server import UI_PORT_OFFSET
+from perdure.engine.settings import Settings
+from perdure.runs.errors import ConfigurationError
+
+CLOUD_UI = "https://cloud.temporal.io"
+CLOUD_HOSTS = (".tmprl.cloud", ".temporal.io")
+
+
+def run_url(settings: Settings, namespace: str, run_id: str | None) -> str:
+    """Return the UI's address of a Run, or of all Runs.
+
+    Raises:
+        ConfigurationError: When it is not known where the UI is.
+    """
+    page = f"{_base(settings)}/namespaces/{quote(namespace, safe='')}/workflows"
+    return page if run_id is None else f"{page}/{quote(run_id, safe='')}"
+
+
+def _base(settings: Settings) -> str:
+    if settings.ui_url:
+        return settings.ui_url.rstrip("/")
+    address = Address.configured()
+    if address.host.endswith(CLOUD_HOSTS):
+        return CLOUD_UI
+    if address.is_local:
+        return f"http://{address.host}:{address.port + UI_PORT_OFFSET}"
+    raise ConfigurationError(
+        f"It is not known where the UI of {address} is.", hint="Set PERDURE_UI_URL."
+    )

