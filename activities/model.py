@@ -72,7 +72,7 @@ class ModelActivities:
             cancelled = True
         reply = self._reply(agent, request, answer, cancelled)
         if reply.error is None:
-            transcript.append(wire(assistant_message(reply.text, reply.calls)))
+            transcript.append(wire(assistant_message(reply.said, reply.calls)))
             self.transcripts.keep(run_id, transcript)
             return reply.model_copy(update={"mark": transcript.mark})
         return reply

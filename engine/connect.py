@@ -1,6 +1,8 @@
 """Connecting to Temporal, and saying clearly when that can't be."""
 
 import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 
@@ -14,6 +16,11 @@ from perdure.runs.errors import EngineUnavailable
 DEFAULT_ADDRESS = "127.0.0.1:7233"
 CONNECT_TIMEOUT = timedelta(seconds=5)
 """How long an address may be silent before it counts as not answering."""
+SETTINGS = 4
+EMPTY_SETTINGS = bytes([0, 0, 0, SETTINGS, 0, 0, 0, 0, 0])
+"""An HTTP/2 frame: length 0, its type, no flags, stream 0."""
+
+Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 
 @dataclass(frozen=True)
@@ -41,12 +48,31 @@ class Address:
     async def is_open(self) -> bool:
         """Tell whether anything at all accepts connections there."""
         try:
-            async with asyncio.timeout(CONNECT_TIMEOUT.total_seconds()):
-                _, writer = await asyncio.open_connection(self.host, self.port)
+            async with self._connection():
+                return True
         except (OSError, TimeoutError):
             return False
-        writer.close()
-        return True
+
+    async def speaks_http2(self) -> bool:
+        """Tell whether what listens there answers as every gRPC server without TLS does.
+
+        It must begin with a SETTINGS frame: https://www.rfc-editor.org/rfc/rfc9113#section-3.4
+        """
+        try:
+            async with self._connection() as (reader, writer):
+                writer.write(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + EMPTY_SETTINGS)
+                return (await reader.readexactly(len(EMPTY_SETTINGS)))[3] == SETTINGS
+        except (OSError, TimeoutError, asyncio.IncompleteReadError):
+            return False
+
+    @asynccontextmanager
+    async def _connection(self) -> AsyncIterator[Streams]:
+        async with asyncio.timeout(CONNECT_TIMEOUT.total_seconds()):
+            streams = await asyncio.open_connection(self.host, self.port)
+            try:
+                yield streams
+            finally:
+                streams[1].close()
 
 
 async def connect() -> Client:
@@ -61,9 +87,10 @@ async def connect() -> Client:
         f"No Temporal server answers at {config['target_host']}.",
         hint="Start one with `perdure dev`, or set TEMPORAL_ADDRESS.",
     )
-    # Looked at first: the SDK tries for long, and its threads crash an interpreter that ends
-    # meanwhile. Behind a proxy only the SDK can tell.
-    if "http_connect_proxy_config" not in config and not await Address.configured().is_open():
+    # Looked at first: the SDK tries for half a minute, and its threads crash an interpreter
+    # that ends meanwhile. Behind TLS or a proxy only the SDK can tell.
+    plain = not {"tls", "api_key", "http_connect_proxy_config"} & config.keys()
+    if plain and not await Address.configured().speaks_http2():
         raise absent
     try:
         return await Client.connect(

@@ -31,6 +31,7 @@ class Settings(BaseSettings):
     model: str | None = None
     """Default model, for agents that name none."""
     openai_api_key: SecretStr | None = Field(None, alias="OPENAI_API_KEY")
+    """Key of the model provider. Used by workers only, never written anywhere."""
     openai_base_url: str | None = Field(None, alias="OPENAI_BASE_URL")
     """Any endpoint of the same protocol: Ollama, vLLM, llama.cpp, a proxy."""
     ui_url: str | None = None

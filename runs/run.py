@@ -252,7 +252,7 @@ class Run(Frozen):
         elif isinstance(reply, ModelReply):
             ended |= {
                 "name": reply.model,
-                "text": reply.text if reply.refusal is None else reply.refusal,
+                "text": reply.said,
                 "finish_reason": reply.finish_reason,
                 "usage": reply.usage,
                 "mark": reply.mark,
@@ -281,7 +281,7 @@ class Run(Frozen):
             )
             for call in reply.calls
         )
-        said = len(reply.text or "") + sum(len(c.arguments) + len(c.result or "") for c in calls)
+        said = len(reply.said or "") + sum(len(c.arguments) + len(c.result or "") for c in calls)
         changes: dict[str, Any] = {
             "tool_calls": self.tool_calls + calls,
             "usage": self.usage.plus_call(reply.usage),

@@ -72,6 +72,11 @@ class ModelReply(Frozen):
     limits: Limits | None = None
     """The Run's limits, completed with the agent's; sent with the first reply."""
 
+    @property
+    def said(self) -> str | None:
+        """The words that the transcript keeps: the refusal where there is one, else the text."""
+        return self.text if self.refusal is None else self.refusal
+
 
 class ToolReply(Frozen):
     """Result of a tool's activity."""

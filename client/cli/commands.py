@@ -49,7 +49,7 @@ async def start(settings: Settings, chosen: Start, *, as_json: bool) -> int:
         if as_json:
             print_json(await manager.get_run(run_id))
         else:
-            out.print(run_id)
+            out.print(run_id, soft_wrap=True)
         return 0
     return conclude(await manager.wait(run_id), as_json=as_json)
 
@@ -111,7 +111,7 @@ async def ui(settings: Settings, run_id: str | None, *, open_in_browser: bool) -
     if run_id is not None:
         await manager.get_run(run_id)
     url = run_url(settings, manager.client.namespace, run_id)
-    out.print(url)
+    out.print(url, soft_wrap=True)
     if open_in_browser:
         webbrowser.open(url)
     return 0
@@ -123,7 +123,7 @@ def conclude(run: Run, *, as_json: bool) -> int:
         print_json(run)
     else:
         if run.output:
-            out.print(Text(run.output))
+            out.print(Text(run.output), soft_wrap=True)
         if run.error is not None:
             err.print(Text(f"Run {run.run_id} {run.status}: {run.error}", style="red"))
     return exit_of(run)

@@ -96,7 +96,8 @@ def steps_table(run: Run, pending: dict[int, PendingStep], live: bool) -> Table:
 
 def _said(run: Run, step: Step, under_way: PendingStep | None) -> str:
     if step.error is not None:
-        return f"{step.error.code}: {step.error.message}"
+        kept = f" after “{_short(step.text)}”" if step.text else ""
+        return f"{step.error.code}: {step.error.message}{kept}"
     if under_way is not None and step.status == "running":
         return _under_way(under_way)
     if step.kind == "model":

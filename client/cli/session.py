@@ -16,9 +16,20 @@ from perdure.runs.errors import ErrorCode, PerdureError
 from perdure.runs.run import Run
 from perdure.runs.status import RunStatus
 
-out = Console(highlight=False, soft_wrap=True)
+PIPE_WIDTH = 200
+"""Columns of what goes into a pipe or a file: nothing is to be cut for a screen there."""
+
+
+def _console(*, stderr: bool) -> Console:
+    found = Console(stderr=stderr, highlight=False)
+    if not found.is_terminal:
+        found.width = PIPE_WIDTH
+    return found
+
+
+out = _console(stderr=False)
 """Results: what a pipe is to get."""
-err = Console(stderr=True, highlight=False)
+err = _console(stderr=True)
 """Progress and errors: for people."""
 
 USAGE, NOT_FOUND, UNAVAILABLE, INTERRUPTED = 2, 5, 6, 130

@@ -1,0 +1,1 @@
+"""Docs, and what makes their generated parts."""

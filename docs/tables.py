@@ -1,0 +1,105 @@
+"""The generated parts of the docs: each function prints one, cog puts it between its marks.
+
+`make docs` writes them, `make check` fails when one is stale.
+"""
+
+import ast
+import inspect
+import textwrap
+from types import UnionType
+from typing import Any, get_args
+
+import click
+import typer.main
+from pydantic_settings import BaseSettings
+
+from perdure.client.cli.app import app
+from perdure.client.cli.session import (
+    EXIT_OF_CODE,
+    EXIT_OF_STATUS,
+    INTERRUPTED,
+    USAGE,
+)
+from perdure.engine.settings import Settings
+from perdure.runs.errors import MEANINGS
+from perdure.runs.events import Event
+from perdure.runs.status import TRANSITIONS
+
+
+def errors() -> None:
+    """Every error code."""
+    print("| code | meaning | retried | what to do |\n|---|---|---|---|")
+    for code, (meaning, retried, way_out) in MEANINGS.items():
+        print(f"| `{code}` | {meaning} | {retried} | {way_out} |")
+
+
+def transitions() -> None:
+    """The statuses of a Run and what may follow which, as a Mermaid diagram."""
+    print("```mermaid\nstateDiagram-v2\n    [*] --> pending")
+    for status, following in TRANSITIONS.items():
+        for after in following:
+            print(f"    {status} --> {after}")
+        if not following:
+            print(f"    {status} --> [*]")
+    print("```")
+
+
+def events() -> None:
+    """Every Event with its fields."""
+    union: UnionType = get_args(Event)[0]
+    print("| type | meaning | fields |\n|---|---|---|")
+    for model in get_args(union):
+        own = [n for n in model.model_fields if n not in ("type", "run_id", "sequence_number", "at")]
+        fields = ", ".join(f"`{name}`" for name in own)
+        first = (inspect.getdoc(model) or "").splitlines()[0]
+        print(f"| `{model.model_fields['type'].default}` | {first} | {fields} |")
+
+
+def commands() -> None:
+    """The help of every command, as it is printed."""
+    root = typer.main.get_command(app)
+    context = click.Context(root, info_name="perdure")  # type: ignore[arg-type]
+    for name, command in root.commands.items():  # type: ignore[attr-defined]
+        inner = click.Context(command, info_name=name, parent=context, terminal_width=90)
+        print(f"## perdure {name}\n\n```\n{command.get_help(inner).rstrip()}\n```\n")
+
+
+def exit_codes() -> None:
+    """Exit codes of the command line."""
+    print("| code | meaning |\n|---|---|")
+    ends: dict[int, list[str]] = {}
+    for status, code in EXIT_OF_STATUS.items():
+        ends.setdefault(code, []).append(f"the Run ended `{status}`")
+    ends[0] = ["done; where a Run was waited for, it ended `completed`"]
+    for error, code in EXIT_OF_CODE.items():
+        ends.setdefault(code, []).append(f"`{error}`")
+    ends[USAGE] = ["bad input; nothing was started"]
+    ends[INTERRUPTED] = ["interrupted with Ctrl-C; the Run goes on"]
+    for code, meanings in sorted(ends.items()):
+        print(f"| {code} | {', '.join(meanings)} |")
+
+
+def settings() -> None:
+    """Every setting, from the docstrings under the fields."""
+    print("| variable | default | meaning |\n|---|---|---|")
+    meanings = _field_docs(Settings)
+    for name, field in Settings.model_fields.items():
+        variable = field.alias or f"PERDURE_{name.upper()}"
+        if name == "data_dir":
+            default = "the user's data folder"
+        elif name == "agents":
+            default = f"`{field.get_default(call_default_factory=True)[0]}`"  # type: ignore[call-overload]
+        else:
+            default = f"`{field.default}`" if field.default is not None else "not set"
+        print(f"| `{variable}` | {default} | {meanings.get(name, '')} |")
+
+
+def _field_docs(model: type[BaseSettings]) -> dict[str, str]:
+    """Return the string under each field of a class."""
+    tree: Any = ast.parse(textwrap.dedent(inspect.getsource(model))).body[0]
+    docs: dict[str, str] = {}
+    for before, after in zip(tree.body, tree.body[1:], strict=False):
+        named = isinstance(before, ast.AnnAssign) and isinstance(before.target, ast.Name)
+        if named and isinstance(after, ast.Expr) and isinstance(after.value, ast.Constant):
+            docs[before.target.id] = " ".join(str(after.value.value).split())
+    return docs

@@ -1,0 +1,96 @@
+"""`perdure dev`, as a new user runs it: everything in one process group, safe to kill."""
+
+import asyncio
+import signal
+import socket
+from pathlib import Path
+
+from perdure.engine.connect import Address
+from tests.conftest import free_port
+from tests.harness.processes import kill, output, perdure, said
+from tests.harness.scripted_openai import Gate, ScriptedOpenAI, call, text, tool_calls
+
+
+def environment(folder: Path, port: int, model: ScriptedOpenAI) -> dict[str, str]:
+    return {
+        "TEMPORAL_ADDRESS": f"127.0.0.1:{port}",
+        "PERDURE_DATA_DIR": str(folder),
+        "OPENAI_BASE_URL": model.base_url,
+        "OPENAI_API_KEY": "test-key-1234",
+    }
+
+
+async def stop(process: asyncio.subprocess.Process) -> int:
+    process.send_signal(signal.SIGTERM)
+    async with asyncio.timeout(60):
+        await process.communicate()
+    assert process.returncode is not None
+    return process.returncode
+
+
+async def test_a_killed_dev_started_again_goes_on_with_its_runs(
+    model: ScriptedOpenAI, tmp_path: Path
+) -> None:
+    port = free_port()
+    env = environment(tmp_path, port, model)
+    gate = Gate(timeout_s=60)
+    model.script(
+        [
+            tool_calls(call("calculate", {"expression": "6 * 7"})),
+            text("It ", "is 42.").hold(gate, before_chunk=2),
+            text("It is 42."),
+        ]
+    )
+    async with perdure("dev", env=env) as first:
+        await said(first, "Ready.")
+        code, run_id, _ = await output("start", "What is 6 * 7?", env=env)
+        assert code == 0
+        await gate.reached
+        await kill(first)
+    async with perdure("dev", env=env) as second:
+        await said(second, "Ready.")
+        code, answer, _ = await output("watch", run_id.strip(), env=env)
+        assert (code, answer) == (0, "It is 42.\n")
+        assert await stop(second) == 0
+    assert len(model.requests) == 3
+    assert not await Address("127.0.0.1", port).is_open(), "the server was left running"
+
+
+async def test_dev_refuses_a_port_that_something_else_has(
+    model: ScriptedOpenAI, tmp_path: Path
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as stranger:
+        port = stranger.getsockname()[1]
+        code, _, error = await output("dev", env=environment(tmp_path, port, model))
+    assert code == 6
+    assert "is taken by something that is not a Temporal server" in error
+    assert "Traceback" not in error
+
+
+async def test_dev_names_what_is_wrong_with_agents_that_can_not_be_loaded(
+    model: ScriptedOpenAI, tmp_path: Path
+) -> None:
+    env = environment(tmp_path, free_port(), model)
+    code, _, error = await output("dev", "--agents", "no.such.module", env=env)
+    assert code == 6
+    assert "no.such.module" in error
+    assert "Traceback" not in error
+
+
+async def test_a_demo_shows_steps_answer_tokens_and_link_and_leaves_nothing_running(
+    model: ScriptedOpenAI, tmp_path: Path
+) -> None:
+    port = free_port()
+    model.script(
+        [
+            tool_calls(call("calculate", {"expression": "37 * 43 + 12"})),
+            text("37 * 43 + 12 = 1603."),
+        ]
+    )
+    code, out, error = await output("demo", env=environment(tmp_path, port, model))
+    assert code == 0
+    assert "calculate" in out
+    assert "37 * 43 + 12 = 1603." in out
+    assert "tokens" in out
+    assert f"http://127.0.0.1:{port + 1000}/namespaces/default/workflows/run_" in error
+    assert not await Address("127.0.0.1", port).is_open()
