@@ -5,6 +5,7 @@ rejection that tells the model why.
 """
 
 import json
+from math import isfinite
 from typing import Any
 
 from pydantic import ValidationError
@@ -34,17 +35,27 @@ def requested_calls(answer: Answer, agent: Agent, step: int) -> tuple[RequestedC
     twice under one id is one call.
     """
     calls: list[RequestedCall] = []
-    seen: dict[str, tuple[str, str]] = {}
+    seen: set[tuple[str, str, str]] = set()
+    # A made-up id must not be one that the provider uses further on.
+    taken = {partial.id for partial in answer.calls}
+    given: set[str] = set()
     for position, partial in enumerate(answer.calls, start=1):
-        content = (partial.name, partial.arguments)
-        if partial.id and seen.get(partial.id) == content:
+        content = (partial.id, partial.name, partial.arguments)
+        if partial.id and content in seen:
             continue
-        call_id = partial.id
-        if not call_id or call_id in seen:
-            call_id = f"call_{step}_{position}"
-        seen[call_id] = content
-        calls.append(_checked(partial, without_lone_surrogates(call_id), agent, answer.finish))
+        seen.add(content)
+        call_id = without_lone_surrogates(partial.id)
+        if not call_id or call_id in given:
+            call_id = _made_up(f"call_{step}_{position}", taken | given)
+        given.add(call_id)
+        calls.append(_checked(partial, call_id, agent, answer.finish))
     return tuple(calls)
+
+
+def _made_up(call_id: str, taken: set[str]) -> str:
+    while call_id in taken:
+        call_id += "_"
+    return call_id
 
 
 def _checked(partial: PartialCall, call_id: str, agent: Agent, finish: str) -> RequestedCall:
@@ -74,7 +85,7 @@ def _rejected(call_id: str, name: str, partial: PartialCall, why: RunError) -> R
 
 
 def _object_text(raw: str, found: AnyTool) -> str:
-    text = raw.strip() or "{}"
+    text = without_lone_surrogates(raw).strip() or "{}"
     value = _parsed(text)
     if isinstance(value, str):
         # Some models encode the object twice; one layer is undone, if it fits then.
@@ -87,20 +98,25 @@ def _object_text(raw: str, found: AnyTool) -> str:
         raise _Unusable(_told(exc)) from exc
     except ValueError as exc:
         raise _Unusable(f"Arguments do not fit: {exc}") from exc
-    if text.isascii():
-        return text
-    return without_lone_surrogates(text)
+    return text
 
 
 def _parsed(text: str) -> Any:
     try:
-        return json.loads(text, parse_constant=_refuse_constant)
+        return json.loads(text, parse_constant=_refuse_constant, parse_float=_finite)
     except (ValueError, RecursionError) as exc:
         raise _Unusable(f"Arguments are not valid JSON ({exc}): {text[:RAW_CHARS]!r}") from exc
 
 
 def _refuse_constant(name: str) -> None:
     raise ValueError(f"{name} is not JSON")
+
+
+def _finite(number: str) -> float:
+    value = float(number)
+    if not isfinite(value):
+        raise ValueError(f"{number} is too large")
+    return value
 
 
 def _told(exc: ValidationError) -> str:

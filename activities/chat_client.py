@@ -7,8 +7,8 @@ through as if they were good. It never retries: Temporal owns all retries.
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
-from datetime import timedelta
+from datetime import datetime, timedelta
+from email.utils import parsedate_to_datetime
 from typing import Any
 
 import openai
@@ -24,6 +24,8 @@ CONNECT_TIMEOUT_S = 10.0
 """Until a connection stands; the finer time limits are kept by `ChatClient.ask`."""
 MAX_CONNECTIONS = 1000
 """The client's own limit; concurrency is set by the worker's activity slots."""
+SHOWN_CHARS = 200
+"""How much of an answer that makes no sense is quoted."""
 MAX_RETRY_AFTER_S = 3600.0
 """Longest wait that a provider may ask for."""
 
@@ -73,6 +75,9 @@ class ChatClient:
             reason = type(exc.__cause__).__name__ if exc.__cause__ else "connection error"
             why = f"The provider could not be reached ({reason})."
             raise self._failed(error(ErrorCode.LLM_UNAVAILABLE, why, retryable=True)) from None
+        except response_errors() as exc:
+            why = f"The provider's answer broke off ({type(exc).__name__})."
+            raise self._failed(error(ErrorCode.LLM_UNAVAILABLE, why, retryable=True)) from None
 
     async def _ask(self, body: bytes, answer: Answer, timeouts: Timeouts) -> None:
         try:
@@ -95,11 +100,14 @@ class ChatClient:
     async def _read(self, response: Any, answer: Answer, timeouts: Timeouts) -> None:
         kind = response.headers.get("content-type", "")
         if "text/event-stream" not in kind:
-            async with asyncio.timeout(timeouts.model_idle_s):
-                raw = await response.aread()
+            try:
+                async with asyncio.timeout(timeouts.model_idle_s):
+                    raw = await response.aread()
+            except TimeoutError:
+                raise self._failed(_timeout("go on", timeouts.model_idle_s)) from None
             self._whole(raw, kind, answer)
             return
-        events = data_fields(_bytes_of(response))
+        events = data_fields(response.aiter_bytes())
         while True:
             try:
                 async with asyncio.timeout(timeouts.model_idle_s):
@@ -108,6 +116,10 @@ class ChatClient:
                 raise self._failed(_timeout("go on", timeouts.model_idle_s)) from None
             except EventTooLarge:
                 raise self._failed(_bad("an event without an end")) from None
+            except response_errors():
+                # Broken off: whether the answer was complete is told by what the provider
+                # said, not by how TCP closed.
+                data = None
             if data is None or data.startswith("[DONE]"):
                 answer.done = answer.done or data is not None
                 break
@@ -119,11 +131,13 @@ class ChatClient:
         try:
             answer.feed(json.loads(data))
         except ValueError:
-            raise self._failed(_bad(f"a chunk that is not JSON: {data[:200]!r}")) from None
+            raise self._failed(_bad(f"a chunk that is not JSON: {self._shown(data)}")) from None
+        self._check(answer)
+
+    def _check(self, answer: Answer) -> None:
         if answer.failure is not None:
             raise self._failed(answer.failure)
-        said = len(answer.text) + sum(len(call.arguments) for call in answer.calls)
-        if said > MAX_REPLY_BYTES:
+        if answer.size > MAX_REPLY_BYTES:
             raise self._failed(_bad(f"more than {MAX_REPLY_BYTES} characters", retryable=False))
 
     def _whole(self, raw: bytes, kind: str, answer: Answer) -> None:
@@ -131,17 +145,21 @@ class ChatClient:
         try:
             body = json.loads(raw)
         except ValueError:
-            shown = raw[:200].decode("utf-8", "replace")
-            raise self._failed(_bad(f"{kind or 'no content type'}: {shown!r}")) from None
+            shown = self._shown(raw.decode("utf-8", "replace"))
+            raise self._failed(_bad(f"{kind or 'no content type'}: {shown}")) from None
         answer.feed(body)
-        if answer.failure is not None:
-            raise self._failed(answer.failure)
+        self._check(answer)
         if not isinstance(body, dict) or not isinstance(body.get("choices"), list):
             raise self._failed(_bad("JSON without choices"))
         answer.done = True
 
+    def _shown(self, text: str) -> str:
+        return repr(self.redact.excerpt(text)[:SHOWN_CHARS])
+
     def _status_failed(self, exc: openai.APIStatusError) -> Exception:
-        body = exc.body if isinstance(exc.body, dict) else {"message": exc.response.text[:200]}
+        body = (
+            exc.body if isinstance(exc.body, dict) else {"message": self._shown(exc.response.text)}
+        )
         why = provider_error(exc.status_code, body)
         details = why.details | {
             "request_id": exc.request_id,
@@ -155,16 +173,6 @@ class ChatClient:
         return failed(told, retry_after=retry_after)
 
 
-async def _bytes_of(response: Any) -> AsyncIterator[bytes]:
-    # A connection that breaks inside the body ends the iteration like a clean end: both are
-    # told apart from a complete answer by what the provider said, not by how TCP closed.
-    try:
-        async for chunk in response.aiter_bytes():
-            yield chunk
-    except response_errors():
-        return
-
-
 def response_errors() -> tuple[type[Exception], ...]:
     """Return what reading a response raises when the connection breaks."""
     import httpx2
@@ -173,14 +181,27 @@ def response_errors() -> tuple[type[Exception], ...]:
 
 
 def _retry_after(headers: Any) -> timedelta | None:
-    for name, unit_s in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
+    for read in (_milliseconds, _seconds, _seconds_until):
         try:
-            seconds = float(headers.get(name, "")) * unit_s
+            seconds = read(headers)
         except ValueError:
             continue
         if 0 < seconds <= MAX_RETRY_AFTER_S:
             return timedelta(seconds=seconds)
     return None
+
+
+def _milliseconds(headers: Any) -> float:
+    return float(headers.get("retry-after-ms", "")) / 1000
+
+
+def _seconds(headers: Any) -> float:
+    return float(headers.get("retry-after", ""))
+
+
+def _seconds_until(headers: Any) -> float:
+    then = parsedate_to_datetime(headers.get("retry-after", ""))
+    return (then - datetime.now(then.tzinfo)).total_seconds()
 
 
 def _timeout(what: str, limit_s: float | None) -> RunError:

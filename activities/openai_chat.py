@@ -4,6 +4,7 @@ Providers differ in everything that the reference leaves open, and in some that 
 What is understood here: https://platform.openai.com/docs/api-reference/chat-streaming
 """
 
+import json
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -23,6 +24,16 @@ class PartialCall:
     id: str = ""
     name: str = ""
     arguments: str = ""
+
+    def is_followed_by(self, id: str, name: str, arguments: str) -> bool:
+        """Tell whether a piece that seems to be this call's begins another one.
+
+        Some label every call with index 0: another id means another call, and so does a name
+        with arguments when the ones so far are complete.
+        """
+        if id and self.id and id != self.id:
+            return True
+        return bool(name and arguments.strip()) and _is_object(self.arguments)
 
 
 @dataclass
@@ -60,32 +71,55 @@ class Answer:
         if isinstance(delta, dict):
             self.text += _text(delta.get("content"))
             self.refusal += _text(delta.get("refusal"))
-            for piece in delta.get("tool_calls") or ():
+            pieces = delta.get("tool_calls")
+            for piece in pieces if isinstance(pieces, list) else ():
                 if isinstance(piece, dict):
-                    self._call_piece(piece)
+                    self._call_piece(piece, whole=not choice.get("delta"))
         finish = choice.get("finish_reason")
         if isinstance(finish, str) and finish:
             self.finish_reason = finish
             self.done = True
+        if self.finish == "error":
+            why = "The provider ended its answer with finish reason 'error'."
+            self.failure = error(ErrorCode.LLM_BAD_RESPONSE, why, retryable=True)
 
-    def _call_piece(self, piece: dict[str, Any]) -> None:
-        function = piece.get("function") or {}
-        given_id = piece.get("id") or ""
-        key = piece.get("index", given_id or len(self.calls))
-        call = next((c for c in reversed(self.calls) if c.key == key), None)
-        # Some label every call with index 0: another id means another call.
-        if call is None or (given_id and call.id and given_id != call.id):
+    def _call_piece(self, piece: dict[str, Any], *, whole: bool) -> None:
+        function = piece.get("function")
+        function = function if isinstance(function, dict) else {}
+        given_id, name = _text(piece.get("id")), _text(function.get("name"))
+        arguments = _arguments(function.get("arguments"))
+        key = piece.get("index")
+        call = None if whole else self._open_call(key, given_id, name)
+        if call is not None and call.is_followed_by(given_id, name, arguments):
+            call = None
+        if call is None:
             call = PartialCall(key=key)
             self.calls.append(call)
-        call.id = call.id or str(given_id)
-        call.name += function.get("name") or ""
-        call.arguments += function.get("arguments") or ""
+        call.id = call.id or given_id
+        if name != call.name:  # some repeat the name with every piece
+            call.name += name
+        call.arguments += arguments
+
+    def _open_call(self, key: object, given_id: str, name: str) -> PartialCall | None:
+        """Return the call that a piece may belong to: by index, else by id, else the last."""
+        newest_first = reversed(self.calls)
+        if key is not None:
+            return next((call for call in newest_first if call.key == key), None)
+        if given_id:
+            return next((call for call in newest_first if call.id == given_id), None)
+        return None if name else next(newest_first, None)
 
     @property
     def finish(self) -> str:
         """The finish reason in OpenAI's words."""
         lowered = self.finish_reason.lower()
         return FINISHES.get(lowered, lowered)
+
+    @property
+    def size(self) -> int:
+        """Characters of all that was said."""
+        calls = sum(len(call.id) + len(call.name) + len(call.arguments) for call in self.calls)
+        return len(self.text) + len(self.refusal) + calls
 
     @property
     def is_empty(self) -> bool:
@@ -105,6 +139,20 @@ class Answer:
 
 def _text(value: Any) -> str:
     return value if isinstance(value, str) else ""
+
+
+def _arguments(value: Any) -> str:
+    # Some send the object itself rather than its text.
+    return json.dumps(value) if isinstance(value, dict) else _text(value)
+
+
+def _is_object(text: str) -> bool:
+    if not text.rstrip().endswith("}"):
+        return False
+    try:
+        return isinstance(json.loads(text), dict)
+    except (ValueError, RecursionError):
+        return False
 
 
 def clean(text: str) -> str | None:
@@ -145,9 +193,10 @@ def _count(holder: Any, name: str) -> int:
 def envelope_error(envelope: Any) -> RunError:
     """Return the error inside an error object that came in a 200 answer or in a stream."""
     body = envelope if isinstance(envelope, dict) else {"message": str(envelope)}
-    code = body.get("code")
-    status = code if isinstance(code, int) else 500
-    return provider_error(status, body)
+    code = str(body.get("code"))
+    if code.isdecimal() and len(code) == 3:
+        return provider_error(int(code), body)
+    return provider_error(400 if body.get("type") == "invalid_request_error" else 500, body)
 
 
 def provider_error(status: int, body: dict[str, Any]) -> RunError:
@@ -158,22 +207,33 @@ def provider_error(status: int, body: dict[str, Any]) -> RunError:
         body: The `error` object of the answer, or what there is of one.
     """
     said = str(body.get("message") or "")
-    code = str(body.get("code") or body.get("type") or "")
-    kind, retryable = _kind(status, code, said)
+    words = (str(body.get("code")), str(body.get("type")))
+    kind, retryable = _kind(status, words, said)
     message = f"The provider answered {status}" + (f": {said}" if said else ".")
     return error(kind, message, retryable=retryable, details={"status": status})
 
 
-def _kind(status: int, code: str, said: str) -> tuple[ErrorCode, bool]:
-    if "insufficient_quota" in code:
+KINDS: dict[str, ErrorCode] = {
+    "insufficient_quota": ErrorCode.QUOTA_EXHAUSTED,
+    "context_length_exceeded": ErrorCode.CONTEXT_OVERFLOW,
+    "exceed_context_size_error": ErrorCode.CONTEXT_OVERFLOW,
+    "model_not_found": ErrorCode.MODEL_NOT_FOUND,
+    "invalid_api_key": ErrorCode.LLM_AUTH,
+}
+"""What providers' own codes mean, whatever the status that they come with."""
+
+
+def _kind(status: int, words: tuple[str, str], said: str) -> tuple[ErrorCode, bool]:
+    for word in words:
+        if word in KINDS:
+            return KINDS[word], False
+    if status == 402:
         return ErrorCode.QUOTA_EXHAUSTED, False
-    if code in ("context_length_exceeded", "exceed_context_size_error"):
-        return ErrorCode.CONTEXT_OVERFLOW, False
-    if code == "model_not_found" or (status == 404 and "model" in said.lower()):
+    if status == 404 and "model" in said.lower():
         return ErrorCode.MODEL_NOT_FOUND, False
     if status in (401, 403):
         return ErrorCode.LLM_AUTH, False
-    if status == 429:
+    if status == 429 or "rate_limit_exceeded" in words:
         return ErrorCode.RATE_LIMITED, True
     if status in (408, 409) or status >= 500:
         return ErrorCode.LLM_UNAVAILABLE, True

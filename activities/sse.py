@@ -23,18 +23,19 @@ async def data_fields(chunks: AsyncIterator[bytes]) -> AsyncIterator[str]:
     """
     buffer = b""
     data: list[str] = []
+    size = 0
     async for chunk in chunks:
-        buffer += chunk
-        if len(buffer) > MAX_EVENT_BYTES:
-            raise EventTooLarge
-        *lines, buffer = buffer.split(b"\n")
+        *lines, buffer = (buffer + chunk).split(b"\n")
         for line in lines:
             field = line.rstrip(b"\r")
             if field.startswith(b"data:"):
                 data.append(field[5:].removeprefix(b" ").decode("utf-8", "replace"))
+                size += len(field)
             elif not field and data:
                 yield "\n".join(data)
-                data = []
+                data, size = [], 0
+        if size + len(buffer) > MAX_EVENT_BYTES:
+            raise EventTooLarge
     # A last event whose blank line is missing: tolerated, providers' proxies cut it off.
     if buffer.startswith(b"data:"):
         data.append(buffer[5:].strip().decode("utf-8", "replace"))

@@ -7,7 +7,7 @@ from concurrent.futures import Executor
 from typing import Any
 
 from pydantic import BaseModel
-from pydantic_core import PydanticSerializationError, to_json
+from pydantic_core import PydanticSerializationError, to_json, to_jsonable_python
 from temporalio import activity
 
 from perdure.activities.heartbeat import heartbeats, stopped_by_cancel
@@ -21,6 +21,9 @@ from perdure.runs.messages import without_lone_surrogates
 from perdure.runs.steps import ToolReply, error_text
 
 ToolActivity = Callable[[ToolRequest], Coroutine[Any, Any, ToolReply]]
+
+STOPPING = (SystemExit, KeyboardInterrupt, StopIteration)
+"""What would stop the worker, its thread or, in a future, the wait for the tool."""
 
 
 def tool_activity(tool: AnyTool, threads: Executor, redact: Redactor) -> ToolActivity:
@@ -58,7 +61,10 @@ def tool_activity(tool: AnyTool, threads: Executor, redact: Redactor) -> ToolAct
 async def _executed(tool: AnyTool, request: ToolRequest, threads: Executor) -> Any:
     arguments = tool.keyword_arguments(request.arguments)
     if tool.is_async:
-        return await result_of(tool.function(**arguments))
+        try:
+            return await result_of(tool.function(**arguments))
+        except STOPPING as exc:
+            raise _harmless(exc) from exc
     context = contextvars.copy_context()
     loop = asyncio.get_running_loop()
     # A cancelled Run does not wait for the thread: it can't be stopped, its result is dropped.
@@ -68,9 +74,12 @@ async def _executed(tool: AnyTool, request: ToolRequest, threads: Executor) -> A
 def _guarded(tool: AnyTool, arguments: dict[str, Any]) -> Any:
     try:
         return tool.function(**arguments)
-    except (SystemExit, KeyboardInterrupt) as exc:
-        # Neither may stop the worker or its thread.
-        raise RuntimeError(f"The tool raised {type(exc).__name__}.") from exc
+    except STOPPING as exc:
+        raise _harmless(exc) from exc
+
+
+def _harmless(exc: BaseException) -> RuntimeError:
+    return RuntimeError(f"The tool raised {type(exc).__name__}: {exc}")
 
 
 def _problem(why: RunError, attempt: int) -> ToolReply:
@@ -81,9 +90,29 @@ def _text(value: Any) -> str:
     """Return what the model reads: text as it is, anything else as strict JSON, NaN as null."""
     if isinstance(value, str):
         return without_lone_surrogates(value)
-    if isinstance(value, BaseModel):
-        return value.model_dump_json()
+    try:
+        if isinstance(value, BaseModel):
+            return value.model_dump_json()
+        return _json(value)
+    except PydanticSerializationError:
+        # It may be for nothing but half a character: file names that are no UTF-8 have some.
+        return _json(_valid(to_jsonable_python(value)))
+
+
+def _json(value: Any) -> str:
     return to_json(value, inf_nan_mode="null").decode()
+
+
+def _valid(value: Any) -> Any:
+    match value:
+        case str():
+            return without_lone_surrogates(value)
+        case list():
+            return [_valid(item) for item in value]
+        case dict():
+            return {key: _valid(item) for key, item in value.items()}
+        case _:
+            return value
 
 
 def _shortened(text: str) -> str:

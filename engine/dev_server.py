@@ -10,7 +10,7 @@ import os
 import shutil
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from temporalio.api.enums.v1 import IndexedValueType
@@ -40,10 +40,14 @@ class DevServer:
     Args:
         address: Where it listens.
         folder: Where its database, log and pid are kept.
+        dynamic_config: Temporal's dynamic configuration.
     """
 
-    def __init__(self, address: Address, folder: Path) -> None:
+    def __init__(
+        self, address: Address, folder: Path, dynamic_config: Mapping[str, int] = DYNAMIC_CONFIG
+    ) -> None:
         self.address = address
+        self._dynamic_config = dynamic_config
         self.database = folder / "temporal.db"
         self.log = folder / "temporal.log"
         self._pid_file = folder / "temporal.pid"
@@ -96,7 +100,7 @@ class DevServer:
         yield from ("--ip", self.address.host, "--port", str(self.address.port))
         yield from ("--ui-port", str(self.address.port + UI_PORT_OFFSET))
         yield from ("--db-filename", str(self.database), "--sqlite-pragma", "journal_mode=wal")
-        for key, value in DYNAMIC_CONFIG.items():
+        for key, value in self._dynamic_config.items():
             yield from ("--dynamic-config-value", f"{key}={value}")
         for name, kind in ATTRIBUTES.items():
             word = IndexedValueType.Name(kind).removeprefix("INDEXED_VALUE_TYPE_").capitalize()

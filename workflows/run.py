@@ -26,7 +26,7 @@ from perdure.runs.contract import (
     TranscriptPageRequest,
 )
 from perdure.runs.decide import CallModel, CallTools, Finish, decide
-from perdure.runs.errors import ErrorCode, RunError, error
+from perdure.runs.errors import ErrorCode, PerdureError, RunError, error
 from perdure.runs.events import Event
 from perdure.runs.limits import MAX_DELTA_BYTES
 from perdure.runs.messages import wire
@@ -38,12 +38,27 @@ from perdure.workflows import steps, visible
 from perdure.workflows.failures import step_error
 
 
-@workflow.defn(name=contract.RUN_WORKFLOW, failure_exception_types=[Exception])
-class RunWorkflow:
-    """One Run, from its input to its end.
+PROGRAMMING_ERRORS: list[type[BaseException]] = [
+    ArithmeticError,
+    AssertionError,
+    AttributeError,
+    ImportError,
+    LookupError,
+    NameError,
+    OSError,
+    PerdureError,
+    RuntimeError,
+    TypeError,
+    ValueError,
+]
+"""What ends a Run `failed` instead of failing its task for ever. `Exception` would do that to
+Temporal's NondeterminismError as well: one bad deployment would then kill every open Run, where
+now they wait for the code that can go on with them."""
 
-    A programming error ends the Run `failed`, it does not stall it: hence the failure types.
-    """
+
+@workflow.defn(name=contract.RUN_WORKFLOW, failure_exception_types=PROGRAMMING_ERRORS)
+class RunWorkflow:
+    """One Run, from its input to its end."""
 
     @workflow.init
     def __init__(self, request: RunRequest) -> None:

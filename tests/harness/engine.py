@@ -101,6 +101,19 @@ class Engine:
         assert isinstance(run, Run)
         return run
 
+    async def histories(self, run_id: str) -> list[str]:
+        """Return the history of each execution of a Run, oldest first, as JSON."""
+        info = await self.client.get_workflow_handle(run_id).describe()
+        execution: str = info.raw_description.workflow_execution_info.first_run_id
+        found: list[str] = []
+        while execution:
+            handle = self.client.get_workflow_handle(run_id, run_id=execution)
+            history = await handle.fetch_history()
+            found.append(history.to_json())
+            last = history.events[-1].workflow_execution_continued_as_new_event_attributes
+            execution = last.new_execution_run_id
+        return found
+
 
 def assert_event_stream(events: Sequence[Event], run: Run) -> None:
     """Gapless from 0, one terminal event at the end that carries the same Run."""
