@@ -22,7 +22,7 @@ from perdure.activities.tool import tool_activity
 from perdure.activities.transcripts import Transcripts
 from perdure.agents.registry import Registry
 from perdure.engine.attributes import register_search_attributes
-from perdure.engine.connect import connect
+from perdure.engine.connect import connect, leave
 from perdure.engine.settings import Settings
 from perdure.runs.errors import ConfigurationError, PerdureError
 from perdure.workflows.run import RunWorkflow
@@ -33,6 +33,8 @@ HEARTBEAT_THROTTLE = timedelta(milliseconds=200)
 """How fast a cancel comes in; the SDK's default of 30 s would delay it by as much."""
 GRACE = timedelta(seconds=10)
 """What running activities get to end in when the worker is asked to stop."""
+CAN_NOT_START = 6
+"""Exit code, the one that the command line has for it."""
 TOOL_THREADS = 64
 """Sync tools that run at once in one worker."""
 
@@ -144,11 +146,13 @@ def main() -> None:
     settings = Settings()
     if options.agents:
         settings.agents = options.agents
+    code = 0
     try:
         asyncio.run(_main(settings, options.child))
     except PerdureError as exc:
         _say(f"Error ({exc.code}): {exc}")
-        raise SystemExit(6) from None
+        code = CAN_NOT_START
+    leave(code)
 
 
 if __name__ == "__main__":

@@ -130,7 +130,7 @@ class ChatClient:
     def _chunk(self, data: str, answer: Answer) -> None:
         try:
             answer.feed(json.loads(data))
-        except ValueError:
+        except (ValueError, RecursionError):
             raise self._failed(_bad(f"a chunk that is not JSON: {self._shown(data)}")) from None
         self._check(answer)
 
@@ -144,7 +144,7 @@ class ChatClient:
         """Read an answer that did not come as a stream."""
         try:
             body = json.loads(raw)
-        except ValueError:
+        except (ValueError, RecursionError):
             shown = self._shown(raw.decode("utf-8", "replace"))
             raise self._failed(_bad(f"{kind or 'no content type'}: {shown}")) from None
         answer.feed(body)
@@ -174,10 +174,10 @@ class ChatClient:
 
 
 def response_errors() -> tuple[type[Exception], ...]:
-    """Return what reading a response raises when the connection breaks."""
+    """Return what reading a response raises when the connection breaks or the body is broken."""
     import httpx2
 
-    return (httpx2.TransportError,)
+    return (httpx2.RequestError,)
 
 
 def _retry_after(headers: Any) -> timedelta | None:

@@ -96,7 +96,7 @@ def _load(source: str) -> ModuleType:
         return _imported(source)
     except ConfigurationError:
         raise
-    except Exception as exc:  # whatever a user's module raises while it is imported
+    except (Exception, SystemExit) as exc:  # whatever a user's module raises while imported
         raise ConfigurationError(
             f"Agents can't be loaded from {source!r}: {type(exc).__name__}: {exc}.",
             hint="Name an importable module, or a file such as ./agents.py.",

@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any, Generic, ParamSpec, TypeVar, get_type_hints, overload
 
 import docstring_parser
-from pydantic import BaseModel, ConfigDict, Field, create_model
+from pydantic import BaseModel, ConfigDict, Field, PydanticUserError, create_model
 
 from perdure.runs.errors import ConfigurationError
 from perdure.runs.ids import is_valid_id
@@ -36,7 +36,7 @@ class Tool(Generic[P, R]):
     """
 
     def __init__(self, function: Callable[P, R], name: str, policy: ToolPolicy) -> None:
-        if not is_valid_id(name) or len(name) > NAME_LENGTH or "." in name:
+        if not is_valid_id(name) or len(name) > NAME_LENGTH or set(name) & set(".:@"):
             raise ConfigurationError(
                 f"A tool can't be named {name!r}.",
                 hint=f"Use 1 to {NAME_LENGTH} letters, digits, _ or -.",
@@ -48,7 +48,12 @@ class Tool(Generic[P, R]):
         self.description = documented.short_description or ""
         if documented.long_description:
             self.description += "\n" + documented.long_description
-        self.arguments = _arguments_model(function, name, documented)
+        # Both at once: what no schema can be made of is to be told where it is declared.
+        try:
+            self.arguments = _arguments_model(function, name, documented)
+            self._schema = self._made_schema()
+        except (PydanticUserError, NameError) as exc:
+            raise ConfigurationError(f"Tool {name!r} can't be described: {exc}") from exc
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         """Call the function itself, without Temporal."""
@@ -61,6 +66,9 @@ class Tool(Generic[P, R]):
 
     def schema(self) -> dict[str, Any]:
         """Return the tool as the `tools` entry of a Chat Completions request."""
+        return self._schema
+
+    def _made_schema(self) -> dict[str, Any]:
         parameters = self.arguments.model_json_schema()
         parameters.pop("title", None)
         for declared in parameters.get("properties", {}).values():
@@ -126,6 +134,11 @@ def _arguments_model(
     for parameter in inspect.signature(function).parameters.values():
         if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
             raise ConfigurationError(f"Tool {name!r} can't take *{parameter.name}.")
+        if parameter.kind is parameter.POSITIONAL_ONLY:
+            raise ConfigurationError(
+                f"Parameter {parameter.name!r} of tool {name!r} can't be given by name.",
+                hint="Remove the `/`; a model gives all arguments by name.",
+            )
         if parameter.name not in hints:
             raise ConfigurationError(
                 f"Parameter {parameter.name!r} of tool {name!r} has no type.",

@@ -14,7 +14,12 @@ from temporalio.client import Client, WorkflowExecutionDescription
 from temporalio.service import RPCError, RPCStatusCode
 
 from perdure.client.project import Projection
-from perdure.runs.errors import EngineUnavailable, RunNotFound
+from perdure.runs.errors import (
+    ConfigurationError,
+    EngineUnavailable,
+    PerdureError,
+    RunNotFound,
+)
 from perdure.runs.events import EndBase, Event
 from perdure.runs.frozen import Frozen
 from perdure.runs.ids import step_of
@@ -40,9 +45,24 @@ async def describe(client: Client, run_id: str) -> WorkflowExecutionDescription:
         raise translated(exc, run_id) from exc
 
 
-def translated(exc: RPCError, run_id: str) -> RunNotFound | EngineUnavailable:
-    """Return Temporal's refusal in our words."""
-    if exc.status in (RPCStatusCode.NOT_FOUND, RPCStatusCode.INVALID_ARGUMENT):
+def translated(exc: RPCError, run_id: str | None) -> PerdureError:
+    """Return Temporal's refusal in our words.
+
+    Args:
+        exc: What Temporal said.
+        run_id: The Run that was asked for, if one was.
+    """
+    refused = exc.status in (RPCStatusCode.NOT_FOUND, RPCStatusCode.INVALID_ARGUMENT)
+    if refused and (run_id is None or "namespace" in exc.message.lower()):
+        return ConfigurationError(
+            f"Temporal refused: {exc.message}.",
+            hint="Check TEMPORAL_NAMESPACE; a worker registers the search attributes it needs.",
+        )
+    if exc.status is RPCStatusCode.PERMISSION_DENIED:
+        return ConfigurationError(
+            f"Temporal refused: {exc.message}.", hint="Check TEMPORAL_API_KEY and its rights."
+        )
+    if refused:
         return RunNotFound(
             f"There is no Run {run_id!r}.", hint="`perdure list` shows those there are."
         )
@@ -155,7 +175,10 @@ async def _events_of(
                 read, lost_at = event.event_id, None
                 if happened is not None:
                     yield happened
-            return
+            if projection.is_over:
+                return
+            # A long poll that ended with nothing new; some servers answer so.
+            await asyncio.sleep(RECONNECT_EVERY_S)
         except RPCError as exc:
             lost_at = lost_at or clock()
             away = clock() - lost_at

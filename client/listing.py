@@ -93,7 +93,7 @@ async def list_runs(
         InvalidRequest: When the cursor is not one of ours.
     """
     try:
-        token = base64.urlsafe_b64decode(cursor) if cursor else None
+        token = base64.b64decode(cursor, altchars=b"-_", validate=True) if cursor else None
     except ValueError as exc:
         raise InvalidRequest(f"{cursor!r} is not a cursor of a list of Runs.") from exc
     pages = client.list_workflows(chosen.query(), page_size=limit, next_page_token=token)

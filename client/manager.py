@@ -111,7 +111,7 @@ class RunManager:
                 hint=f"Follow it: `perdure watch {chosen}`.",
             ) from exc
         except RPCError as exc:
-            raise follow.translated(exc, chosen) from exc
+            raise follow.translated(exc, None) from exc
         return chosen
 
     async def execute_run(
@@ -190,7 +190,7 @@ class RunManager:
         except RPCError as exc:
             if exc.status is RPCStatusCode.INVALID_ARGUMENT:
                 raise InvalidRequest(f"Temporal refused the query: {exc.message}") from exc
-            raise follow.translated(exc, "") from exc
+            raise follow.translated(exc, None) from exc
 
     async def cancel(self, run_id: str, reason: str = "") -> Run:
         """Ask a Run to stop, and return it as it stands then.

@@ -47,6 +47,12 @@ class Projection:
         self.next_execution: str | None = None
         """The execution that goes on with this Run, once it continued as new."""
 
+    @property
+    def is_over(self) -> bool:
+        """True when the present execution has nothing more to tell."""
+        ended = self.run is not None and self.run.status.is_terminal
+        return ended or self.next_execution is not None
+
     async def feed(self, event: HistoryEvent) -> Event | None:
         """Take the next event of the history, and return what it means for the Run.
 

@@ -49,7 +49,8 @@ def events() -> None:
     union: UnionType = get_args(Event)[0]
     print("| type | meaning | fields |\n|---|---|---|")
     for model in get_args(union):
-        own = [n for n in model.model_fields if n not in ("type", "run_id", "sequence_number", "at")]
+        shared = ("type", "run_id", "sequence_number", "at")
+        own = [name for name in model.model_fields if name not in shared]
         fields = ", ".join(f"`{name}`" for name in own)
         first = (inspect.getdoc(model) or "").splitlines()[0]
         print(f"| `{model.model_fields['type'].default}` | {first} | {fields} |")

@@ -37,7 +37,6 @@ from perdure.runs.transcript import since_last_answer
 from perdure.workflows import steps, visible
 from perdure.workflows.failures import step_error
 
-
 PROGRAMMING_ERRORS: list[type[BaseException]] = [
     ArithmeticError,
     AssertionError,

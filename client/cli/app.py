@@ -8,6 +8,7 @@ import typer
 from perdure.client.cli import commands, local
 from perdure.client.cli.session import execute, settings
 from perdure.client.listing import RunFilter
+from perdure.engine.connect import leave
 from perdure.runs.status import RunStatus
 
 app = typer.Typer(
@@ -118,4 +119,9 @@ def _filter(
 
 def main() -> None:
     """Entry point of the console script."""
-    app()
+    code = 0
+    try:
+        app()
+    except SystemExit as exc:
+        code = exc.code if isinstance(exc.code, int) else 1
+    leave(code)

@@ -26,12 +26,23 @@ def worker(engine: Engine) -> Callable[[], AbstractAsyncContextManager]:  # type
     return lambda: perdure("worker", "--agents", AGENTS, env=env)
 
 
-async def lines_of(ledger: Path) -> list[str]:
+def lines_of(ledger: Path) -> list[str]:
     return ledger.read_text().splitlines() if ledger.exists() else []
 
 
+async def begun(ledger: Path) -> None:
+    """Wait until a tool has written its line."""
+
+    async def written() -> bool:
+        return bool(lines_of(ledger))
+
+    await soon(written)
+
+
 async def test_a_worker_killed_in_a_model_call_is_replaced(
-    engine: Engine, worker: Callable[[], AbstractAsyncContextManager], tmp_path: Path  # type: ignore[type-arg]
+    engine: Engine,
+    worker: Callable[[], AbstractAsyncContextManager],
+    tmp_path: Path,  # type: ignore[type-arg]
 ) -> None:
     ledger = tmp_path / "ledger"
     ledger.with_suffix(".open").touch()
@@ -55,14 +66,16 @@ async def test_a_worker_killed_in_a_model_call_is_replaced(
     assert run.status is RunStatus.COMPLETED
     assert run.output == "A whole answer."
     assert run.steps[2].attempt == 2
-    assert await lines_of(ledger) == ["one"]
+    assert lines_of(ledger) == ["one"]
     # One request for the first Step, two for the one in which the worker died.
     assert len(engine.model.requests) == 3
     assert [len(r.messages) for r in engine.model.requests] == [2, 4, 4]
 
 
 async def test_a_worker_killed_in_a_reading_tool_is_replaced_and_the_tool_run_again(
-    engine: Engine, worker: Callable[[], AbstractAsyncContextManager], tmp_path: Path  # type: ignore[type-arg]
+    engine: Engine,
+    worker: Callable[[], AbstractAsyncContextManager],
+    tmp_path: Path,  # type: ignore[type-arg]
 ) -> None:
     ledger = tmp_path / "ledger"
     arguments = {"ledger": str(ledger), "entry": "one"}
@@ -70,7 +83,7 @@ async def test_a_worker_killed_in_a_reading_tool_is_replaced_and_the_tool_run_ag
     async with worker() as first:
         await said(first, "Worker ready")
         run_id = await engine.start("clerk")
-        await soon(lambda: lines_of(ledger))
+        await begun(ledger)
         await kill(first)
     ledger.with_suffix(".open").touch()
     async with worker() as second:
@@ -79,12 +92,14 @@ async def test_a_worker_killed_in_a_reading_tool_is_replaced_and_the_tool_run_ag
     assert run.status is RunStatus.COMPLETED
     assert run.tool_calls[0].result == "recorded one"
     assert run.steps[1].attempt == 2
-    assert await lines_of(ledger) == ["one", "one"]
+    assert lines_of(ledger) == ["one", "one"]
     assert len(engine.model.requests) == 2
 
 
 async def test_an_unsafe_tool_whose_worker_died_is_never_run_again(
-    engine: Engine, worker: Callable[[], AbstractAsyncContextManager], tmp_path: Path  # type: ignore[type-arg]
+    engine: Engine,
+    worker: Callable[[], AbstractAsyncContextManager],
+    tmp_path: Path,  # type: ignore[type-arg]
 ) -> None:
     ledger = tmp_path / "ledger"
     arguments = {"ledger": str(ledger), "entry": "one"}
@@ -92,7 +107,7 @@ async def test_an_unsafe_tool_whose_worker_died_is_never_run_again(
     async with worker() as first:
         await said(first, "Worker ready")
         run_id = await engine.start("clerk")
-        await soon(lambda: lines_of(ledger))
+        await begun(ledger)
         await kill(first)
     async with worker() as second:
         await said(second, "Worker ready")
@@ -101,4 +116,4 @@ async def test_an_unsafe_tool_whose_worker_died_is_never_run_again(
     assert run.tool_calls[0].error is not None
     assert run.tool_calls[0].error.code is ErrorCode.OUTCOME_UNKNOWN
     assert "outcome_unknown" in engine.model.requests[1].messages[-1]["content"]
-    assert await lines_of(ledger) == ["one"]
+    assert lines_of(ledger) == ["one"]

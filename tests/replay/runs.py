@@ -39,8 +39,9 @@ async def parallel_tools(engine: Engine) -> str:
 
 
 async def failing_and_rejected_calls(engine: Engine) -> str:
-    calls = [call("fail", {"reason": "no"}), call("nothing", {}), call("add", "{"), call("add", {"a": 1, "b": 2})]
-    engine.model.script([tool_calls(*calls), text("Done.")])
+    good, bad = call("add", {"a": 1, "b": 2}), call("add", "{")
+    calls = tool_calls(call("fail", {"reason": "no"}), call("nothing", {}), bad, good)
+    engine.model.script([calls, text("Done.")])
     return await engine.start("adder")
 
 

@@ -1,10 +1,18 @@
 """Long Runs: continue-as-new on the way, one id, one gapless stream, right totals."""
 
+from temporalio.client import Client
+
 from perdure import Agent, Limits, tool
 from perdure.runs.status import RunStatus
-from temporalio.client import Client
 from tests.harness.engine import Engine, without_times
-from tests.harness.scripted_openai import RecordedRequest, Reply, ScriptedOpenAI, call, text, tool_calls
+from tests.harness.scripted_openai import (
+    RecordedRequest,
+    Reply,
+    ScriptedOpenAI,
+    call,
+    text,
+    tool_calls,
+)
 
 TURNS = 1000
 
