@@ -89,7 +89,7 @@ def settings() -> None:
         if name == "data_dir":
             default = "the user's data folder"
         elif name == "agents":
-            default = f"`{field.get_default(call_default_factory=True)[0]}`"  # type: ignore[call-overload]
+            default = f"`{field.get_default(call_default_factory=True)[0]}`"
         else:
             default = f"`{field.default}`" if field.default is not None else "not set"
         print(f"| `{variable}` | {default} | {meanings.get(name, '')} |")
