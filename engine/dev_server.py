@@ -51,6 +51,7 @@ class DevServer:
         self.database = folder / "temporal.db"
         self.log = folder / "temporal.log"
         self._pid_file = folder / "temporal.pid"
+        self._child: asyncio.subprocess.Process | None = None
 
     @property
     def ui_url(self) -> str:
@@ -76,11 +77,11 @@ class DevServer:
         self.database.parent.mkdir(parents=True, exist_ok=True)
         with self.log.open("ab") as log:
             # In a session of its own: Ctrl-C in the terminal is for us, who stop it in order.
-            process = await asyncio.create_subprocess_exec(
+            self._child = await asyncio.create_subprocess_exec(
                 *self._command(), stdout=log, stderr=log, start_new_session=True
             )
-        self._pid_file.write_text(str(process.pid))
-        await self._until_ready(process)
+        self._pid_file.write_text(str(self._child.pid))
+        await self._until_ready(self._child)
         return True
 
     async def stop(self) -> None:
@@ -91,7 +92,7 @@ class DevServer:
         for sent in (signal.SIGTERM, signal.SIGKILL):
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, sent)
-            if await _gone(pid):
+            if await self._gone():
                 break
         self._pid_file.unlink(missing_ok=True)
 
@@ -105,6 +106,18 @@ class DevServer:
         for name, kind in ATTRIBUTES.items():
             word = IndexedValueType.Name(kind).removeprefix("INDEXED_VALUE_TYPE_").capitalize()
             yield from ("--search-attribute", f"{name}={word}")
+
+    async def _gone(self) -> bool:
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(STOP_TIMEOUT_S):
+                if self._child is not None:
+                    await self._child.wait()
+                # One taken over is no child of ours, and may stay as a zombie: those have no
+                # command line any more.
+                while self._own_pid() is not None:
+                    await asyncio.sleep(0.05)
+                return True
+        return False
 
     async def _refuse_strangers(self) -> None:
         try:
@@ -167,22 +180,3 @@ def _command_line(pid: int) -> str:
     # No /proc, as on macOS.
     with os.popen(f"ps -o command= -p {pid}") as ps:  # noqa: S605 - an int of ours
         return ps.read()
-
-
-async def _gone(pid: int) -> bool:
-    with contextlib.suppress(TimeoutError):
-        async with asyncio.timeout(STOP_TIMEOUT_S):
-            while _alive(pid):  # noqa: ASYNC110 - it may be no child of ours
-                await asyncio.sleep(0.05)
-            return True
-    return False
-
-
-def _alive(pid: int) -> bool:
-    with contextlib.suppress(ChildProcessError):
-        os.waitpid(pid, os.WNOHANG)
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    return True

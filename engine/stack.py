@@ -11,8 +11,10 @@ import json
 import os
 import secrets
 import sys
+import tempfile
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
+from pathlib import Path
 
 from perdure.engine.connect import Address
 from perdure.engine.dev_server import DevServer
@@ -21,8 +23,6 @@ from perdure.runs.errors import ConfigurationError, EngineUnavailable
 
 STOP_TIMEOUT_S = 20.0
 """Longer than a worker's own grace period; after it, a child is killed."""
-MODEL_START_TIMEOUT_S = 600.0
-"""The first start puts half a gigabyte of weights together and checks it."""
 
 Say = Callable[[str], None]
 
@@ -45,7 +45,7 @@ async def stack(settings: Settings, say: Say) -> AsyncIterator[asyncio.subproces
             ours = await server.start()
             if ours:
                 parts.push_async_callback(server.stop)
-            whose = "started, database " + str(server.database) if ours else "already running"
+            whose = f"ours, database {server.database}" if ours else "already running"
             say(f"Temporal server: {server.address} ({whose})")
         environment = dict(os.environ)
         environment |= await parts.enter_async_context(provider(settings, say))
@@ -86,15 +86,18 @@ async def provider(settings: Settings, say: Say) -> AsyncIterator[Mapping[str, s
 async def _local_model() -> AsyncIterator[tuple[str, str, str]]:
     key = secrets.token_hex(16)
     environment = os.environ | {"PERDURE_LOCAL_MODEL_KEY": key}
-    async with _child(["perdure.engine.local_model.server", "--child"], environment) as process:
-        try:
-            async with asyncio.timeout(MODEL_START_TIMEOUT_S):
-                served = json.loads(await _first_line(process))
-        except (TimeoutError, ValueError) as exc:
-            raise EngineUnavailable(
-                "The local model did not come up.", hint="The lines above say why."
-            ) from exc
-        yield served["base_url"], key, served["model"]
+    with tempfile.TemporaryDirectory() as folder:
+        ready = Path(folder, "ready.json")
+        command = ["perdure.engine.local_model.server", "--exit-with-stdin"]
+        async with _child([*command, "--ready-file", str(ready)], environment) as process:
+            while not ready.exists():  # noqa: ASYNC240 - it is another process's file
+                if process.returncode is not None:
+                    raise EngineUnavailable(
+                        "The local model did not come up.", hint="The lines above say why."
+                    )
+                await asyncio.sleep(0.1)
+            served = json.loads(ready.read_text())  # noqa: ASYNC240 - one short line
+            yield served["base_url"], key, served["model"]
 
 
 @asynccontextmanager
