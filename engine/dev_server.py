@@ -114,7 +114,7 @@ class DevServer:
                     await self._child.wait()
                 # One taken over is no child of ours, and may stay as a zombie: those have no
                 # command line any more.
-                while self._own_pid() is not None:
+                while self._own_pid() is not None:  # noqa: ASYNC110
                     await asyncio.sleep(0.05)
                 return True
         return False

@@ -1,0 +1,89 @@
+"""`python -m bench`: measure, and print one table. Progress goes to standard error."""
+
+import argparse
+import asyncio
+import signal
+import sys
+from dataclasses import dataclass
+
+from bench import history, pairs, report
+from bench.exchange import exchange_s
+from bench.processes import machine, memory_mib
+from bench.stage import staged
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """How much is measured."""
+
+    history_turns: tuple[int, ...] = (1, 5, 50, 200)
+    """The first one is what a Run costs once; each other one is compared with its left."""
+    alone_turns: int = 30
+    alone_pairs: int = 20
+    together_turns: int = 3
+    together_concurrent: int = 32
+    together_executions: int = 96
+    together_pairs: int = 8
+
+
+QUICK = Sizes(history_turns=(1, 5, 20), alone_pairs=3, together_executions=32, together_pairs=2)
+"""Shows in about a minute that everything works; its numbers are no results."""
+
+
+async def bench(sizes: Sizes) -> None:
+    """Measure everything and print the table."""
+    _say("starting server, model and workers")
+    async with staged() as stage:
+        lines = await machine(stage.client)
+        idle = memory_mib(stage.runs_worker, "VmRSS")
+        histories: list[history.History] = []
+        for turns in sizes.history_turns:
+            _say(f"history of a Run of {turns} turns")
+            histories.append(await history.measured(stage, turns))
+        _say(f"{sizes.alone_pairs} pairs of one Run of {sizes.alone_turns} turns")
+        alone = await pairs.alone(stage, sizes.alone_turns, sizes.alone_pairs)
+        exchange = await exchange_s(stage.model_url, sizes.alone_turns)
+        _say(f"{sizes.together_pairs} pairs of {sizes.together_executions} Runs together")
+        together = await pairs.together(
+            stage,
+            sizes.together_turns,
+            sizes.together_concurrent,
+            sizes.together_executions,
+            sizes.together_pairs,
+        )
+        memory = report.Memory(
+            runs=memory_mib(stage.runs_worker, "VmHWM"),
+            bare=memory_mib(stage.bare_worker, "VmHWM"),
+            runs_idle=idle,
+        )
+    titled = report.sections(
+        (histories, history.growths(histories)),
+        (alone, exchange),
+        (together, sizes.together_concurrent),
+        memory,
+    )
+    report.show(lines, titled)
+
+
+async def _interruptible(sizes: Sizes) -> None:
+    # Being asked to stop must not leave a server and three processes behind; Ctrl-C does not.
+    work = asyncio.ensure_future(bench(sizes))
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, work.cancel)
+    await work
+
+
+def _say(line: str) -> None:
+    sys.stderr.write(f"bench: {line} …\n")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="a smoke test of about a minute")
+    sizes = QUICK if parser.parse_args().quick else Sizes()
+    if sizes is QUICK:
+        _say("quick form: its numbers are no results")
+    asyncio.run(_interruptible(sizes))
+
+
+if __name__ == "__main__":
+    main()

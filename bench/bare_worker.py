@@ -1,0 +1,35 @@
+"""A worker for the bare workflow, set up exactly as `perdure.worker` sets up its own."""
+
+import argparse
+import asyncio
+import signal
+
+from temporalio.worker import Worker
+
+from bench.bare import BareWorkflow, nothing
+from perdure.engine.connect import connect
+from perdure.worker import GRACE, HEARTBEAT_THROTTLE, sandboxed
+
+
+async def serve(task_queue: str) -> None:
+    """Serve until SIGTERM."""
+    stopped = asyncio.Event()
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stopped.set)
+    worker = Worker(
+        await connect(),
+        task_queue=task_queue,
+        workflows=[BareWorkflow],
+        activities=[nothing],
+        workflow_runner=sandboxed(),
+        max_heartbeat_throttle_interval=HEARTBEAT_THROTTLE,
+        default_heartbeat_throttle_interval=HEARTBEAT_THROTTLE,
+        graceful_shutdown_timeout=GRACE,
+    )
+    async with worker:
+        await stopped.wait()
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser()
+    parser.add_argument("task_queue")
+    asyncio.run(serve(parser.parse_args().task_queue))

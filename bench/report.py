@@ -1,0 +1,198 @@
+"""The table: each number with its target, if it has one, and whether it is met."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from rich.console import Console
+from rich.table import Table
+
+from bench.agents import RESULT_BYTES
+from bench.history import Growth, History
+from bench.pairs import Comparison
+
+KIB = 1024
+MAX_BYTES_A_TURN = 4 * KIB
+MAX_GROWTH = 1.1
+MAX_OVERHEAD = 1.25
+MIN_THROUGHPUT = 0.85
+NOTES = """\
+A turn is a model call and a tool call, the last turn only a model call. History bytes are the sum
+of the events' protobuf sizes, as clients read them. Ratios are medians over pairs that ran one
+after the other. Runs are started by RunManager.start_run, which first asks whether there is a
+worker; the model answers over real HTTP, without latency."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line of the table."""
+
+    what: str
+    measured: str
+    target: str = ""
+    met: bool | None = None
+    """None where there is no target."""
+
+
+@dataclass(frozen=True)
+class Memory:
+    """Peak resident memory of the two workers at the end of everything, in MiB."""
+
+    runs: float
+    bare: float
+    runs_idle: float
+    """Of the worker of Runs before its first Run."""
+
+
+def at_most(what: str, value: float, shown: str, limit: float, unit: str = "") -> Row:
+    """Return a row whose value must not exceed a limit."""
+    return Row(what, shown, f"<= {limit:,g}{unit}", value <= limit)
+
+
+def at_least(what: str, value: float, shown: str, limit: float, unit: str = "") -> Row:
+    """Return a row whose value must reach a limit."""
+    return Row(what, shown, f">= {limit:,g}{unit}", value >= limit)
+
+
+def history_rows(histories: Sequence[History], growths: Sequence[Growth]) -> Iterator[Row]:
+    """Yield what Runs leave behind; the first history is that of a Run of a single turn."""
+    alone = histories[0]
+    yield Row("1 turn, without a tool", f"{alone.bytes:,} B, {alone.events} events  (once a Run)")
+    for growth in growths:
+        size = growth.longer
+        shown = (
+            f"{size.bytes / size.turns:,.0f} B, {size.events / size.turns:.1f} events  "
+            f"(total {size.bytes:,} B; for the server {size.server_bytes:,} B)"
+        )
+        yield at_most(
+            f"{size.turns} turns: total / turns",
+            size.bytes / size.turns,
+            shown,
+            MAX_BYTES_A_TURN,
+            " B",
+        )
+        yield at_most(
+            f"{size.turns} turns: each turn beyond {growth.shorter.turns}",
+            growth.bytes_a_turn,
+            f"{growth.bytes_a_turn:,.0f} B, {growth.events_a_turn:.1f} events",
+            MAX_BYTES_A_TURN,
+            " B",
+        )
+    first, last = growths[0], growths[-1]
+    short, long = first.longer, last.longer
+    totals = (long.bytes / long.turns) / (short.bytes / short.turns)
+    yield at_most(
+        f"total / turns at {long.turns} over that at {short.turns}",
+        totals,
+        f"{totals:.3f} x",
+        MAX_GROWTH,
+        " x",
+    )
+    added = last.bytes_a_turn / first.bytes_a_turn
+    yield at_most(
+        f"a turn's own bytes at {long.turns} over those at {short.turns}",
+        added,
+        f"{added:.3f} x",
+        MAX_GROWTH,
+        " x",
+    )
+
+
+def alone_rows(compared: Comparison, exchange_s: float) -> Iterator[Row]:
+    """Yield what a single Run takes, turn by turn."""
+    turns = compared.turns
+    low, high = compared.spread
+    yield Row("a turn of a Run", _ms(compared.median_of(lambda p: p.runs.wall_s) / turns))
+    yield Row("2 empty activities", _ms(compared.median_of(lambda p: p.bare.wall_s) / turns))
+    yield at_most(
+        "Run over bare",
+        compared.ratio,
+        f"{compared.ratio:.2f} x  ({low:.2f} to {high:.2f}, {len(compared.pairs)} pairs)",
+        MAX_OVERHEAD,
+        " x",
+    )
+    without = compared.median_of(
+        lambda p: (p.runs.wall_s - turns * exchange_s) / p.bare.wall_s,
+    )
+    yield Row(
+        "Run over bare, less what the model server takes",
+        f"{without:.2f} x  ({_ms(exchange_s)} for HTTP alone)",
+    )
+    yield Row("worker CPU a turn", _cpu(compared, turns))
+
+
+def together_rows(compared: Comparison) -> Iterator[Row]:
+    """Yield what a worker gets through."""
+    many = compared.executions
+    low, high = compared.spread
+    rate = 1 / compared.ratio
+    ours = compared.median_of(lambda p: many / p.runs.wall_s)
+    bare = compared.median_of(lambda p: many / p.bare.wall_s)
+    yield Row("Runs a second", f"{ours:.1f}")
+    yield Row("bare workflows a second", f"{bare:.1f}")
+    yield at_least(
+        "Runs over bare",
+        rate,
+        f"{rate:.2f} x  ({1 / high:.2f} to {1 / low:.2f}, {len(compared.pairs)} pairs)",
+        MIN_THROUGHPUT,
+        " x",
+    )
+    yield Row("worker CPU a Run", _cpu(compared, many))
+
+
+def memory_rows(memory: Memory) -> Iterator[Row]:
+    """Yield what the worker processes took."""
+    yield Row(
+        "worker of Runs, peak", f"{memory.runs:.0f} MiB  ({memory.runs_idle:.0f} before any Run)"
+    )
+    yield Row("worker of bare workflows, peak", f"{memory.bare:.0f} MiB")
+
+
+def sections(
+    histories: tuple[Sequence[History], Sequence[Growth]],
+    alone: tuple[Comparison, float],
+    together: tuple[Comparison, int],
+    memory: Memory,
+) -> list[tuple[str, list[Row]]]:
+    """Return all rows under their headings."""
+    compared, concurrent = together
+    return [
+        (
+            f"History, tool results of {RESULT_BYTES:,} bytes",
+            list(history_rows(*histories)),
+        ),
+        (f"One Run of {alone[0].turns} turns at a time", list(alone_rows(*alone))),
+        (
+            f"{compared.executions} Runs of {compared.turns} turns, {concurrent} at a time",
+            list(together_rows(compared)),
+        ),
+        ("Memory", list(memory_rows(memory))),
+    ]
+
+
+def show(machine: Sequence[str], titled: Sequence[tuple[str, list[Row]]]) -> None:
+    """Print the table to standard output."""
+    console = Console(width=140, highlight=False)
+    for line in machine:
+        console.print(line, markup=False)
+    table = Table("", "measured", "target", "")
+    for title, rows in titled:
+        table.add_section()
+        table.add_row(f"[bold]{title}")
+        for row in rows:
+            verdict = {True: "pass", False: "[bold]MISS", None: ""}[row.met]
+            table.add_row(f"  {row.what}", row.measured, row.target, verdict)
+    console.print(table)
+    console.print(NOTES)
+
+
+def _ms(seconds: float) -> str:
+    return f"{seconds * 1000:.1f} ms"
+
+
+def _cpu(compared: Comparison, units: int) -> str:
+    def each(seconds: Callable[[], float]) -> str:
+        return _ms(seconds() / units)
+
+    ours = each(lambda: compared.median_of(lambda p: p.runs.worker_cpu_s))
+    bare = each(lambda: compared.median_of(lambda p: p.bare.worker_cpu_s))
+    return f"{ours}  (bare: {bare})"

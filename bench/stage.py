@@ -1,0 +1,160 @@
+"""Everything that is measured, started and stopped: server, model and two workers.
+
+Each is a process of its own, as in production. The two workers have the same settings and
+differ only in what they serve.
+"""
+
+import asyncio
+import json
+import os
+import secrets
+import socket
+import sys
+import tempfile
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from temporalio.client import Client, WorkflowHandle
+
+from bench.bare import BareWorkflow, activities_of
+from bench.model import prompt
+from perdure.client.manager import RunManager
+from perdure.client.workers import has_worker
+from perdure.engine.connect import Address, connect
+from perdure.engine.dev_server import UI_PORT_OFFSET, DevServer
+from perdure.runs.limits import Limits
+
+ROOT = Path(__file__).parent.parent
+RUNS, BARE = "bench-runs", "bench-bare"
+"""Task queues."""
+READY_WITHIN_S = 60.0
+"""For a worker to import everything and poll, on a busy machine."""
+NO_LIMITS = Limits(max_turns=1000)
+"""The longest Run measured has more turns than the default limit allows."""
+
+Child = asyncio.subprocess.Process
+
+
+@dataclass(frozen=True)
+class Stage:
+    """What the measurements are made with."""
+
+    client: Client
+    manager: RunManager
+    runs_worker: int
+    """Process id of the worker that serves Runs."""
+    bare_worker: int
+    """Process id of the worker that serves the bare workflow."""
+    model: int
+    """Process id of the model server."""
+    model_url: str
+
+    async def run(self, turns: int) -> str:
+        """Execute a Run of `turns` turns as users do, and return its id."""
+        run_id = await self.manager.start_run("echo", prompt(turns), limits=NO_LIMITS)
+        await self.client.get_workflow_handle(run_id).result()
+        return run_id
+
+    async def bare(self, turns: int) -> None:
+        """Execute a bare workflow with as many activities as such a Run."""
+        handle: WorkflowHandle[BareWorkflow, None] = await self.client.start_workflow(
+            BareWorkflow.run,
+            activities_of(turns),
+            id=f"bare_{secrets.token_hex(10)}",
+            task_queue=BARE,
+        )
+        await handle.result()
+
+
+@asynccontextmanager
+async def staged() -> AsyncIterator[Stage]:
+    """Start everything in a temporary folder, and stop it again."""
+    for name in list(os.environ):
+        # Nobody's keys and profiles decide what is measured.
+        if name.startswith(("TEMPORAL_", "PERDURE_", "OPENAI_")):
+            del os.environ[name]
+    async with AsyncExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="bench-")))
+        address = Address("127.0.0.1", _free_port())
+        os.environ |= {
+            "TEMPORAL_CONFIG_FILE": os.devnull,
+            "TEMPORAL_ADDRESS": str(address),
+            "PERDURE_TASK_QUEUE": RUNS,
+            "OPENAI_API_KEY": "no-key",
+            "PYTHONPATH": str(ROOT),
+            # The sandbox loads workflow code for each workflow: compiled, as where it is installed.
+            "PYTHONPYCACHEPREFIX": str(folder / "pycache"),
+        }
+        os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+        server = DevServer(address, folder)
+        await server.start()
+        stack.push_async_callback(server.stop)
+        model = await _child(stack, folder, "model", "-m", "bench.model")
+        os.environ["OPENAI_BASE_URL"] = await _address_of(model)
+        agents = str(ROOT / "bench" / "agents.py")
+        runs = await _child(stack, folder, "runs", "-m", "perdure.worker", "--agents", agents)
+        bare = await _child(stack, folder, "bare", "-m", "bench.bare_worker", BARE)
+        client = await connect()
+        await _until_polling(client, RUNS, folder / "runs.log")
+        await _until_polling(client, BARE, folder / "bare.log")
+        yield Stage(
+            client=client,
+            manager=RunManager(client, RUNS),
+            runs_worker=runs.pid,
+            bare_worker=bare.pid,
+            model=model.pid,
+            model_url=os.environ["OPENAI_BASE_URL"],
+        )
+
+
+async def _child(stack: AsyncExitStack, folder: Path, name: str, *arguments: str) -> Child:
+    with (folder / f"{name}.log").open("wb") as log:
+        # In the temporary folder: a .env file of the checkout is not for us.
+        child = await asyncio.create_subprocess_exec(
+            sys.executable,
+            *arguments,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=log,
+            cwd=folder,
+            start_new_session=True,
+        )
+    stack.push_async_callback(_stop, child)
+    return child
+
+
+async def _stop(child: Child) -> None:
+    if child.returncode is None:
+        child.terminate()
+    await child.wait()
+
+
+async def _address_of(model: Child) -> str:
+    if model.stdout is None:
+        raise RuntimeError("the model server was started without a pipe")
+    async with asyncio.timeout(READY_WITHIN_S):
+        return str(json.loads(await model.stdout.readline())["base_url"])
+
+
+async def _until_polling(client: Client, task_queue: str, log: Path) -> None:
+    try:
+        async with asyncio.timeout(READY_WITHIN_S):
+            while not await has_worker(client, task_queue):  # noqa: ASYNC110 - another process's
+                await asyncio.sleep(0.1)
+    except TimeoutError:
+        said = await asyncio.to_thread(log.read_text)
+        raise RuntimeError(f"no worker polls {task_queue!r}; it said: {said}") from None
+
+
+def _free_port() -> int:
+    """Return a port that is free now, and whose UI port is as well."""
+    while True:
+        with socket.socket() as one, socket.socket() as two:
+            one.bind(("127.0.0.1", 0))
+            port = int(one.getsockname()[1])
+            try:
+                two.bind(("127.0.0.1", port + UI_PORT_OFFSET))
+            except (OSError, OverflowError):
+                continue
+            return port

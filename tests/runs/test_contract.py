@@ -1,0 +1,198 @@
+"""Names that cross a process are frozen: the histories of Runs that are going on hold them.
+
+A test that fails here is not to be mended by changing the list, unless a name was *added*.
+"""
+
+import typing
+from enum import StrEnum
+
+import pytest
+from pydantic import BaseModel
+
+from perdure.runs import contract, events, steps
+from perdure.runs.errors import ErrorCode
+from perdure.runs.ids import is_valid_id, step_of
+from perdure.runs.status import RunStatus, StopReason, WaitingOn
+
+NAMES = {
+    "DEFAULT_TASK_QUEUE": "perdure",
+    "RUN_WORKFLOW": "Run",
+    "CANCEL_SIGNAL": "cancel",
+    "RUN_QUERY": "run",
+    "STATUS_QUERY": "status",
+    "TRANSCRIPT_QUERY": "transcript",
+    "CALL_MODEL": "call_model",
+    "REQUEST_CANCEL": "request_cancel",
+    "TOOL_PREFIX": "tool.",
+    "STATUS_ATTRIBUTE": "PerdureStatus",
+    "AGENT_ATTRIBUTE": "PerdureAgent",
+    "SESSION_ATTRIBUTE": "PerdureSession",
+    "TOKENS_ATTRIBUTE": "PerdureTokens",
+    "COST_ATTRIBUTE": "PerdureCost",
+}
+
+FIELDS: dict[str, set[str]] = {
+    "RunRequest": {"start", "carried"},
+    "RunResult": {"output", "turns", "usage"},
+    "ModelRequest": {"agent", "step", "turn", "after", "messages", "limits", "timeouts"},
+    "ToolRequest": {"agent", "step", "turn", "call_id", "name", "arguments", "variables"},
+    "CancelRequest": {"reason"},
+    "RunPageRequest": {"after_step", "max_bytes"},
+    "RunPage": {"run", "next_after_step"},
+    "TranscriptPageRequest": {"start", "max_bytes"},
+    "TranscriptPage": {"messages", "next_start"},
+    "RunStatusReport": {
+        "run_id",
+        "status",
+        "turn",
+        "current_step",
+        "total_tokens",
+        "total_cost",
+        "waiting_on",
+    },
+}
+
+EVENT_TYPES = [
+    "run.queued",
+    "run.started",
+    "run.step.started",
+    "run.step.completed",
+    "run.step.failed",
+    "run.cancel_requested",
+    "run.completed",
+    "run.failed",
+    "run.cancelled",
+    "run.timeout",
+]
+
+STATUSES = ["pending", "running", "completed", "failed", "cancelled", "timeout"]
+
+STOP_REASONS = [
+    "end_turn",
+    "max_turns",
+    "max_tool_calls",
+    "max_tokens",
+    "max_cost",
+    "deadline",
+    "user_cancel",
+    "content_filter",
+    "refusal",
+    "error",
+    "terminated",
+]
+
+ERROR_CODES = [
+    "llm_auth",
+    "llm_bad_response",
+    "llm_timeout",
+    "llm_unavailable",
+    "stream_incomplete",
+    "rate_limited",
+    "quota_exhausted",
+    "model_not_found",
+    "invalid_request",
+    "context_overflow",
+    "content_filtered",
+    "refused",
+    "output_truncated",
+    "tool_not_found",
+    "tool_arguments_invalid",
+    "tool_failed",
+    "tool_timeout",
+    "tool_result_not_serialisable",
+    "outcome_unknown",
+    "worker_lost",
+    "cancelled",
+    "agent_not_found",
+    "model_misbehaving",
+    "max_turns",
+    "max_tool_calls",
+    "max_tokens",
+    "max_cost",
+    "run_timeout",
+    "terminated",
+    "internal",
+    "payload_too_large",
+    "run_not_found",
+    "run_already_exists",
+    "engine_unavailable",
+    "no_worker",
+    "configuration",
+    "illegal_event",
+]
+
+
+def models() -> dict[str, type[BaseModel]]:
+    """Return the request and reply models that the contract defines."""
+    return {
+        name: value
+        for name, value in vars(contract).items()
+        if isinstance(value, type)
+        and issubclass(value, BaseModel)
+        and value.__module__ == contract.__name__
+    }
+
+
+def test_names_on_the_wire_are_frozen() -> None:
+    found = {k: v for k, v in vars(contract).items() if k.isupper() and isinstance(v, str)}
+    assert found == NAMES
+
+
+@pytest.mark.parametrize(
+    ("enum", "frozen"),
+    [(RunStatus, STATUSES), (StopReason, STOP_REASONS), (ErrorCode, ERROR_CODES)],
+)
+def test_statuses_stop_reasons_and_codes_are_frozen(enum: type[StrEnum], frozen: list[str]) -> None:
+    assert [member.value for member in enum] == frozen
+
+
+def test_event_types_are_frozen() -> None:
+    union, _ = typing.get_args(events.Event)
+    kinds: list[type[BaseModel]] = list(typing.get_args(union))
+    assert [kind.model_fields["type"].default for kind in kinds] == EVENT_TYPES
+
+
+def test_statuses_of_steps_and_calls_and_what_a_run_waits_for_are_frozen() -> None:
+    assert typing.get_args(steps.StepStatus) == ("running", "completed", "failed", "cancelled")
+    assert typing.get_args(steps.CallStatus) == (
+        "requested",
+        "running",
+        "completed",
+        "failed",
+        "rejected",
+        "cancelled",
+    )
+    assert typing.get_args(steps.Effect) == ("read", "keyed", "unsafe")
+    assert typing.get_args(WaitingOn.model_fields["type"].annotation) == (
+        "approval",
+        "input",
+        "retry",
+        "queue",
+        "pause",
+        "child",
+        "limit",
+    )
+
+
+def test_no_field_of_a_message_is_renamed_or_lost() -> None:
+    assert {name: set(model.model_fields) for name, model in models().items()} == FIELDS
+
+
+@pytest.mark.parametrize("name", list(FIELDS))
+def test_fields_of_a_newer_version_are_passed_over(name: str) -> None:
+    assert models()[name].model_config["extra"] == "ignore"
+    assert models()[name].model_config["frozen"] is True
+
+
+@pytest.mark.parametrize("text", ["a", "run-1", "acme.agents:v2@prod", "9", "x" * 128])
+def test_ids_that_are_visible_everywhere_are_allowed(text: str) -> None:
+    assert is_valid_id(text)
+
+
+@pytest.mark.parametrize("text", ["", "-a", ".a", "a b", "a/b", "ä", "a\n", "a'b", "x" * 129])
+def test_ids_that_would_need_quoting_are_refused(text: str) -> None:
+    assert not is_valid_id(text)
+
+
+def test_a_step_number_is_the_activity_id() -> None:
+    assert step_of("17") == 17
