@@ -126,7 +126,7 @@ class _LlamaServer(Protocol):
 def _load(weights: Path, key: str) -> _LlamaServer:
     try:
         # Here, so that a missing package becomes the sentence below.
-        import xllamacpp  # type: ignore[import-untyped]  # it has no types
+        import xllamacpp
     except ImportError as error:
         raise LocalModelUnavailable(f"Package 'xllamacpp' is not installed. {WAY_OUT}") from error
     threads = max(1, min(MAX_THREADS, os.cpu_count() or 1))
