@@ -63,9 +63,12 @@ def build(
         settings: Task queue and default model.
         transcripts: A cache to share or to watch; a new one by default.
     """
-    model = ModelActivities(registry, chat, settings.model or DEFAULT_MODEL, transcripts)
+    remembered = transcripts or Transcripts()
+    model = ModelActivities(registry, chat, settings.model or DEFAULT_MODEL, remembered)
     threads = ThreadPoolExecutor(TOOL_THREADS, thread_name_prefix="tool")
-    tools = [tool_activity(tool, threads, chat.redact) for tool in registry.tools().values()]
+    tools = [
+        tool_activity(tool, threads, chat.redact, remembered) for tool in registry.tools().values()
+    ]
     return Worker(
         client,
         task_queue=settings.task_queue,

@@ -38,12 +38,12 @@ class ModelActivities:
         registry: Registry,
         chat: ChatClient,
         default_model: str,
-        transcripts: Transcripts | None = None,
+        transcripts: Transcripts,
     ) -> None:
         self._registry = registry
         self._chat = chat
         self._default_model = default_model
-        self.transcripts = transcripts or Transcripts()
+        self.transcripts = transcripts
 
     @activity.defn(name=contract.CALL_MODEL)
     async def call_model(self, request: ModelRequest) -> ModelReply:

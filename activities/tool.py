@@ -12,12 +12,13 @@ from temporalio import activity
 
 from perdure.activities.heartbeat import heartbeats, stopped_by_cancel
 from perdure.activities.redaction import Redactor
+from perdure.activities.transcripts import Transcripts
 from perdure.agents.tool import AnyTool, result_of
 from perdure.runs import contract
 from perdure.runs.contract import ToolRequest
 from perdure.runs.errors import ErrorCode, RunError, error
 from perdure.runs.limits import MAX_RESULT_BYTES
-from perdure.runs.messages import without_lone_surrogates
+from perdure.runs.messages import ToolMessage, without_lone_surrogates
 from perdure.runs.steps import ToolReply, error_text
 
 ToolActivity = Callable[[ToolRequest], Coroutine[Any, Any, ToolReply]]
@@ -26,7 +27,9 @@ STOPPING = (SystemExit, KeyboardInterrupt, StopIteration)
 """What would stop the worker, its thread or, in a future, the wait for the tool."""
 
 
-def tool_activity(tool: AnyTool, threads: Executor, redact: Redactor) -> ToolActivity:
+def tool_activity(
+    tool: AnyTool, threads: Executor, redact: Redactor, transcripts: Transcripts
+) -> ToolActivity:
     """Return the activity that executes `tool`.
 
     A tool's own error is a result that the model reads; only a worker's death makes an
@@ -36,10 +39,16 @@ def tool_activity(tool: AnyTool, threads: Executor, redact: Redactor) -> ToolAct
         tool: What to execute.
         threads: Where sync functions run, off the event loop.
         redact: Applied to error texts.
+        transcripts: Remembers results for the model call that follows, most often on this worker.
     """
 
     @activity.defn(name=contract.TOOL_PREFIX + tool.name)
     async def run_tool(request: ToolRequest) -> ToolReply:
+        reply = await replied(request)
+        transcripts.keep_result(ToolMessage(tool_call_id=request.call_id, content=reply.text))
+        return reply
+
+    async def replied(request: ToolRequest) -> ToolReply:
         attempt = activity.info().attempt
         try:
             async with heartbeats():

@@ -4,18 +4,21 @@ Nothing here is needed for correctness: on a miss (another worker, a restart, an
 entry) the transcript is read page by page from the Run's own workflow.
 """
 
-from collections import OrderedDict
 from collections.abc import Awaitable, Callable
 
 from perdure.activities.failure import failed
+from perdure.activities.lru import ByteLru
 from perdure.runs.contract import ModelRequest, TranscriptPage, TranscriptPageRequest
 from perdure.runs.errors import ErrorCode, error
-from perdure.runs.messages import wire
+from perdure.runs.messages import MessageReference, SentMessage, ToolMessage, digest, wire
 from perdure.runs.steps import Mark
 from perdure.runs.transcript import advance
 
 DEFAULT_CACHE_BYTES = 64 * 1024 * 1024
 """Memory for transcripts in one worker: a thousand Runs of 64 KB, or a few very long ones."""
+
+RESULT_CACHE_BYTES = 16 * 1024 * 1024
+"""Memory for results between a tool's activity and the model call that follows it."""
 
 PageReader = Callable[[TranscriptPageRequest], Awaitable[TranscriptPage]]
 """Reads messages out of the Run's workflow."""
@@ -53,17 +56,20 @@ class Transcript:
 
 
 class Transcripts:
-    """Least recently used transcripts, by run id.
+    """Recent transcripts by run id, and recent results by digest.
 
     Args:
-        max_bytes: Memory that all of them together may take.
+        max_bytes: Memory that all transcripts together may take.
+        result_bytes: Memory that all results together may take.
     """
 
-    def __init__(self, max_bytes: int = DEFAULT_CACHE_BYTES) -> None:
-        self._max_bytes = max_bytes
-        self._entries: OrderedDict[str, tuple[Transcript, int]] = OrderedDict()
-        self._bytes = 0
+    def __init__(
+        self, max_bytes: int = DEFAULT_CACHE_BYTES, result_bytes: int = RESULT_CACHE_BYTES
+    ) -> None:
+        self._transcripts: ByteLru[Transcript] = ByteLru(max_bytes)
+        self._results: ByteLru[bytes] = ByteLru(result_bytes)
         self.misses = 0
+        """Transcripts, or results, that had to be read from the workflow."""
 
     async def load(self, run_id: str, request: ModelRequest, read: PageReader) -> Transcript:
         """Return the transcript that `request` asks to be continued, its new messages included.
@@ -72,36 +78,38 @@ class Transcripts:
             ApplicationError: `internal`, when the workflow's messages do not have the digest
                 that it told us; nothing is sent to a model then.
         """
-        cached = self._entries.get(run_id)
-        if cached is not None and cached[0].holds(request.after):
-            transcript = cached[0].up_to(request.after)
-        else:
-            transcript = Transcript()
-            self.misses += request.after.count > 0
+        cached = self._transcripts.get(run_id)
+        known = cached is not None and cached.holds(request.after)
+        transcript = cached.up_to(request.after) if cached and known else Transcript()
         if request.messages is not None and transcript.mark == request.after:
-            for message in request.messages:
-                transcript.append(wire(message))
-            return transcript
+            new = [self._wired(message) for message in request.messages]
+            if None not in new:
+                for wired in filter(None, new):
+                    transcript.append(wired)
+                return transcript
+        self.misses += request.messages is not None
         await _read_rest(transcript, read)
         if not transcript.holds(request.after):
             raise failed(error(ErrorCode.INTERNAL, "The transcript does not match its digest."))
         return transcript
 
     def keep(self, run_id: str, transcript: Transcript) -> None:
-        """Remember the transcript of a Run; the least recently used ones make room."""
-        self.forget(run_id)
-        size = transcript.size
-        if size > self._max_bytes:
-            return
-        self._entries[run_id] = (transcript, size)
-        self._bytes += size
-        while self._bytes > self._max_bytes:
-            self.forget(next(iter(self._entries)))
+        """Remember the transcript of a Run."""
+        self._transcripts.keep(run_id, transcript, transcript.size)
+
+    def keep_result(self, message: ToolMessage) -> None:
+        """Remember a tool's result, which the next model call of its Run refers to."""
+        wired = wire(message)
+        self._results.keep(digest(wired), wired, len(wired))
 
     def forget(self, run_id: str) -> None:
         """Drop what is remembered of a Run."""
-        _, size = self._entries.pop(run_id, (None, 0))
-        self._bytes -= size
+        self._transcripts.forget(run_id)
+
+    def _wired(self, message: SentMessage) -> bytes | None:
+        if isinstance(message, MessageReference):
+            return self._results.get(message.digest)
+        return wire(message)
 
 
 async def _read_rest(transcript: Transcript, read: PageReader) -> None:

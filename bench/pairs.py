@@ -8,7 +8,7 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from statistics import median
+from statistics import median, quantiles
 
 from bench.processes import cpu_seconds
 from bench.stage import Stage
@@ -52,10 +52,10 @@ class Comparison:
         return median(pair.wall_ratio for pair in self.pairs)
 
     @property
-    def spread(self) -> tuple[float, float]:
-        """Smallest and largest ratio of time."""
-        ratios = [pair.wall_ratio for pair in self.pairs]
-        return min(ratios), max(ratios)
+    def middle_half(self) -> tuple[float, float]:
+        """Between which ratios of time the middle half of the pairs lies."""
+        first, _, third = quantiles((pair.wall_ratio for pair in self.pairs), method="inclusive")
+        return first, third
 
     def median_of(self, value: Callable[[Pair], float]) -> float:
         """Return the median of something over all pairs."""

@@ -14,11 +14,12 @@ KIB = 1024
 
 
 async def machine(client: Client) -> list[str]:
-    """Return the lines that a result is worthless without."""
+    """Return what a result is worthless without."""
     info = await client.workflow_service.get_system_info(GetSystemInfoRequest())
+    load = os.getloadavg()[0]
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / KIB**3
     return [
-        f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC, load average {os.getloadavg()[0]:.1f} before",
+        f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC, load average {load:.1f} before our own load",
         f"{_cpu()}, {os.cpu_count()} cores, {memory:.0f} GiB, {platform.system()}",
         f"Python {platform.python_version()}, temporalio {version('temporalio')}, "
         f"openai {version('openai')}, Temporal server {info.server_version} (dev, SQLite file)",

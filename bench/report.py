@@ -56,12 +56,15 @@ def at_least(what: str, value: float, shown: str, limit: float, unit: str = "") 
 def history_rows(histories: Sequence[History], growths: Sequence[Growth]) -> Iterator[Row]:
     """Yield what Runs leave behind; the first history is that of a Run of a single turn."""
     alone = histories[0]
-    yield Row("1 turn, without a tool", f"{alone.bytes:,} B, {alone.events} events  (once a Run)")
+    yield Row(
+        "1 turn: all of it, the tool call left out",
+        f"{alone.bytes:,} B, {alone.events} events  (so much once a Run)",
+    )
     for growth in growths:
         size = growth.longer
         shown = (
             f"{size.bytes / size.turns:,.0f} B, {size.events / size.turns:.1f} events  "
-            f"(total {size.bytes:,} B; for the server {size.server_bytes:,} B)"
+            f"(total {size.bytes:,} B; server says {size.server_bytes:,})"
         )
         yield at_most(
             f"{size.turns} turns: total / turns",
@@ -100,13 +103,13 @@ def history_rows(histories: Sequence[History], growths: Sequence[Growth]) -> Ite
 def alone_rows(compared: Comparison, exchange_s: float) -> Iterator[Row]:
     """Yield what a single Run takes, turn by turn."""
     turns = compared.turns
-    low, high = compared.spread
+    low, high = compared.middle_half
     yield Row("a turn of a Run", _ms(compared.median_of(lambda p: p.runs.wall_s) / turns))
     yield Row("2 empty activities", _ms(compared.median_of(lambda p: p.bare.wall_s) / turns))
     yield at_most(
         "Run over bare",
         compared.ratio,
-        f"{compared.ratio:.2f} x  ({low:.2f} to {high:.2f}, {len(compared.pairs)} pairs)",
+        f"{compared.ratio:.2f} x  (half of {len(compared.pairs)} pairs: {low:.2f} to {high:.2f})",
         MAX_OVERHEAD,
         " x",
     )
@@ -123,7 +126,7 @@ def alone_rows(compared: Comparison, exchange_s: float) -> Iterator[Row]:
 def together_rows(compared: Comparison) -> Iterator[Row]:
     """Yield what a worker gets through."""
     many = compared.executions
-    low, high = compared.spread
+    low, high = compared.middle_half
     rate = 1 / compared.ratio
     ours = compared.median_of(lambda p: many / p.runs.wall_s)
     bare = compared.median_of(lambda p: many / p.bare.wall_s)
@@ -132,7 +135,7 @@ def together_rows(compared: Comparison) -> Iterator[Row]:
     yield at_least(
         "Runs over bare",
         rate,
-        f"{rate:.2f} x  ({1 / high:.2f} to {1 / low:.2f}, {len(compared.pairs)} pairs)",
+        f"{rate:.2f} x  (half of {len(compared.pairs)} pairs: {1 / high:.2f} to {1 / low:.2f})",
         MIN_THROUGHPUT,
         " x",
     )
@@ -195,4 +198,5 @@ def _cpu(compared: Comparison, units: int) -> str:
 
     ours = each(lambda: compared.median_of(lambda p: p.runs.worker_cpu_s))
     bare = each(lambda: compared.median_of(lambda p: p.bare.worker_cpu_s))
-    return f"{ours}  (bare: {bare})"
+    ratio = compared.median_of(lambda p: p.runs.worker_cpu_s / p.bare.worker_cpu_s)
+    return f"{ours}  (bare: {bare}; {ratio:.2f} x)"

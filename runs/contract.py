@@ -11,7 +11,7 @@ from pydantic import Field
 from perdure.runs.events import RunStart
 from perdure.runs.frozen import Frozen
 from perdure.runs.limits import MAX_PAGE_BYTES, Limits, Timeouts
-from perdure.runs.messages import Message
+from perdure.runs.messages import Message, SentMessage
 from perdure.runs.run import Run
 from perdure.runs.status import RunStatus, WaitingOn
 from perdure.runs.steps import Mark
@@ -59,8 +59,9 @@ class ModelRequest(Frozen):
     turn: int
     after: Mark = Mark()
     """The transcript up to and including the model's last answer."""
-    messages: tuple[Message, ...] | None = None
-    """What came after it; none when that is too large to be sent along: then it is queried."""
+    messages: tuple[SentMessage, ...] | None = None
+    """What came after it: large results, which the history holds already, by reference. None
+    when the rest is too large to be sent along: then it is queried."""
     limits: Limits | None = None
     """The Run's own limits, sent with the first call, to be completed with the agent's."""
     timeouts: Timeouts = Timeouts()

@@ -5,6 +5,7 @@ every request. `wire` is the strict writer: whatever was tolerated on reading, w
 is what the Chat Completions reference describes.
 """
 
+import hashlib
 import json
 from typing import Annotated, Any, Literal
 
@@ -45,6 +46,14 @@ class ToolMessage(Frozen):
     content: str
 
 
+class MessageReference(Frozen):
+    """Stands for a message that the history holds already, as the result of a tool's activity."""
+
+    role: Literal["reference"] = "reference"
+    digest: str
+    """SHA-256 over the message's wire form, in hexadecimal."""
+
+
 Message = Annotated[UserMessage | AssistantMessage | ToolMessage, Field(discriminator="role")]
 
 
@@ -67,6 +76,26 @@ def wire(message: UserMessage | AssistantMessage | ToolMessage) -> bytes:
             if message.tool_calls:
                 body["tool_calls"] = [_wire_call(call) for call in message.tool_calls]
     return canonical_json(body)
+
+
+REFER_FROM_BYTES = 256
+"""Smaller results are repeated: a reference takes about a hundred bytes itself."""
+
+SentMessage = Annotated[
+    UserMessage | AssistantMessage | ToolMessage | MessageReference, Field(discriminator="role")
+]
+
+
+def digest(wired: bytes) -> str:
+    """Return the name of a message by its content."""
+    return hashlib.sha256(wired).hexdigest()
+
+
+def sent(message: UserMessage | AssistantMessage | ToolMessage) -> SentMessage:
+    """Return a message as it is handed to a model activity: large results by reference."""
+    if not isinstance(message, ToolMessage) or len(message.content) < REFER_FROM_BYTES:
+        return message
+    return MessageReference(digest=digest(wire(message)))
 
 
 def _wire_call(call: MessageCall) -> dict[str, Any]:

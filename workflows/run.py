@@ -29,7 +29,7 @@ from perdure.runs.decide import CallModel, CallTools, Finish, decide
 from perdure.runs.errors import ErrorCode, PerdureError, RunError, error
 from perdure.runs.events import Event
 from perdure.runs.limits import MAX_DELTA_BYTES
-from perdure.runs.messages import wire
+from perdure.runs.messages import sent
 from perdure.runs.run import Run
 from perdure.runs.status import RunStatus
 from perdure.runs.steps import ModelReply, ToolCall, ToolReply
@@ -119,7 +119,8 @@ class RunWorkflow:
     async def call_model(self) -> None:
         """Execute one model Step."""
         after, new = since_last_answer(self.state)
-        small = sum(len(wire(message)) for message in new) <= MAX_DELTA_BYTES
+        told = tuple(sent(message) for message in new)
+        small = sum(len(each.model_dump_json()) for each in told) <= MAX_DELTA_BYTES
         self.emit(record.model_step_started(self.state, workflow.now()))
         first = self.state.turn == 1
         request = ModelRequest(
@@ -127,7 +128,7 @@ class RunWorkflow:
             step=len(self.state.steps),
             turn=self.state.turn,
             after=after,
-            messages=new if small else None,
+            messages=told if small else None,
             limits=self.state.limits if first else None,
             timeouts=self.state.timeouts,
         )

@@ -17,6 +17,7 @@ from temporalio.testing import ActivityEnvironment
 
 from perdure.activities.redaction import Redactor
 from perdure.activities.tool import tool_activity
+from perdure.activities.transcripts import Transcripts
 from perdure.agents.tool import AnyTool, tool
 from perdure.runs.contract import ToolRequest
 from perdure.runs.errors import ErrorCode
@@ -55,7 +56,7 @@ async def executed(
     request = ToolRequest(
         agent="helper", step=2, turn=1, call_id="a", name=what.name, arguments=arguments
     )
-    run = tool_activity(what, threads, Redactor([SECRET]))
+    run = tool_activity(what, threads, Redactor([SECRET]), Transcripts())
     async with asyncio.timeout(LIMIT_S):
         return await (environment or ActivityEnvironment()).run(run, request)
 
@@ -96,7 +97,7 @@ def code_of(reply: ToolReply) -> ErrorCode | None:
 
 
 def test_an_activity_has_its_tool_s_name_on_the_wire(threads: Executor) -> None:
-    run = tool_activity(returning(1), threads, Redactor([]))
+    run = tool_activity(returning(1), threads, Redactor([]), Transcripts())
     definition = getattr(run, "__temporal_activity_definition")
     assert definition.name == "tool.give"
 

@@ -5,7 +5,16 @@ from temporalio.exceptions import ApplicationError
 
 from perdure.activities.transcripts import Transcript, Transcripts
 from perdure.runs.contract import ModelRequest, TranscriptPage, TranscriptPageRequest
-from perdure.runs.messages import AssistantMessage, Message, UserMessage, wire
+from perdure.runs.messages import (
+    AssistantMessage,
+    Message,
+    MessageReference,
+    SentMessage,
+    ToolMessage,
+    UserMessage,
+    sent,
+    wire,
+)
 from perdure.runs.steps import Mark
 
 HELLO: tuple[Message, ...] = (
@@ -39,7 +48,7 @@ def transcript(*said: Message) -> Transcript:
     return made
 
 
-def asking(after: Mark, new: tuple[Message, ...] | None) -> ModelRequest:
+def asking(after: Mark, new: tuple[SentMessage, ...] | None) -> ModelRequest:
     """Return a request that goes on after a mark."""
     return ModelRequest(agent="helper", step=3, turn=2, after=after, messages=new)
 
@@ -104,6 +113,20 @@ async def test_messages_of_another_digest_are_refused(said: tuple[Message, ...])
     with pytest.raises(ApplicationError, match="does not match its digest") as refused:
         await Transcripts().load("r1", request, Pages(*said).read)
     assert (refused.value.type, refused.value.non_retryable) == ("internal", True)
+
+
+@pytest.mark.parametrize("kept", [True, False])
+async def test_a_result_is_taken_from_memory_or_else_read(kept: bool) -> None:
+    said = (*HELLO[:2], ToolMessage(tool_call_id="a", content="long " * 100))
+    known, pages = Transcripts(), Pages(*said)
+    known.keep("r1", transcript(*said[:2]))
+    if kept:
+        known.keep_result(said[2])
+    referred = sent(said[2])
+    assert isinstance(referred, MessageReference)
+    loaded = await known.load("r1", asking(transcript(*said[:2]).mark, (referred,)), pages.read)
+    assert loaded.mark == transcript(*said).mark
+    assert (pages.starts, known.misses) == (([], 0) if kept else ([2], 1))
 
 
 async def remembers(known: Transcripts, run_id: str, held: Transcript) -> bool:

@@ -5,7 +5,7 @@ import pytest
 from perdure.runs import record
 from perdure.runs.decide import CallModel, Finish, decide
 from perdure.runs.errors import ErrorCode, IllegalEvent, error
-from perdure.runs.events import ContextBundle, Event, RunStart, StepStarted
+from perdure.runs.events import CancelRequested, ContextBundle, Event, RunStart, StepStarted
 from perdure.runs.limits import Limits
 from perdure.runs.messages import UserMessage
 from perdure.runs.run import Run
@@ -254,3 +254,17 @@ def test_a_stopped_step_is_cancelled_and_what_it_brought_is_kept() -> None:
     run = ended_step(run, 1, reply("Hal", error=error(ErrorCode.CANCELLED)))
     assert (run.steps[0].status, run.steps[0].text) == ("cancelled", "Hal")
     assert run.total_tokens == 12
+
+
+def test_the_first_answer_completes_the_limits_and_overrules_none() -> None:
+    run = running(limits=Limits(max_turns=5))
+    run = answered(run, reply("Hi.", limits=Limits(max_turns=9, max_tokens=99)))
+    assert run.limits == Limits(max_turns=5, max_tokens=99)
+
+
+def test_a_second_request_to_stop_changes_nothing_of_the_first() -> None:
+    run = running()
+    for reason in ("Enough.", "Really."):
+        run = run.apply(CancelRequested(**run.stamp(at(2)), reason=reason))
+    assert run.cancel_requested is not None
+    assert run.cancel_requested.reason == "Enough."

@@ -3,6 +3,7 @@
 import pytest
 
 from perdure import Agent, Limits, Timeouts, tool
+from perdure.activities.transcripts import Transcripts
 from perdure.runs.errors import ErrorCode
 from perdure.runs.status import RunStatus, StopReason
 from tests.harness.engine import Engine
@@ -64,6 +65,32 @@ async def test_totals_equal_what_the_provider_reported(engine: Engine) -> None:
     assert run.usage.output_tokens_details.reasoning_tokens == 5
     assert (run.usage.model_calls, run.usage.tool_calls) == (2, 1)
     assert run.usage.complete
+
+
+@pytest.mark.parametrize(
+    ("remembered", "misses"),
+    [
+        (Transcripts(), 0),
+        (Transcripts(result_bytes=0), 2),
+        (Transcripts(max_bytes=0), 2),
+        (Transcripts(max_bytes=0, result_bytes=0), 2),
+    ],
+    ids=["all", "no results", "no transcripts", "nothing"],
+)
+async def test_a_worker_that_remembers_nothing_reads_the_transcript_from_the_run(
+    engine: Engine, remembered: Transcripts, misses: int
+) -> None:
+    big = call("fail", {"reason": "long " * 200})
+    engine.model.script([tool_calls(big), tool_calls(big, call("nothing", {})), text("Done.")])
+    engine.transcripts = remembered
+    async with engine.serving(AGENT):
+        run = await engine.run("adder")
+    assert run.status is RunStatus.COMPLETED
+    assert remembered.misses == misses
+    first, second, third = (request.messages for request in engine.model.requests)
+    assert second[: len(first)] == first
+    assert third[: len(second)] == second
+    assert [m["role"] for m in third[2:]] == ["assistant", "tool", "assistant", "tool", "tool"]
 
 
 async def test_a_tool_that_raises_is_told_to_the_model_and_not_retried(engine: Engine) -> None:
