@@ -12,59 +12,12 @@
 A Run or Step that goes wrong holds a `RunError` value instead: it is data, kept in the Run.
 """
 
-from enum import StrEnum
-from typing import Any, Literal
+from typing import Any
 
 from pydantic import Field
 
+from perdure.runs.codes import MEANINGS, ErrorCode
 from perdure.runs.frozen import Frozen
-
-
-class ErrorCode(StrEnum):
-    """Stable codes of errors. `MEANINGS` explains each; never rename one."""
-
-    # What a model Step can end with.
-    LLM_AUTH = "llm_auth"
-    LLM_BAD_RESPONSE = "llm_bad_response"
-    LLM_TIMEOUT = "llm_timeout"
-    LLM_UNAVAILABLE = "llm_unavailable"
-    STREAM_INCOMPLETE = "stream_incomplete"
-    RATE_LIMITED = "rate_limited"
-    QUOTA_EXHAUSTED = "quota_exhausted"
-    MODEL_NOT_FOUND = "model_not_found"
-    PROVIDER_REFUSED_REQUEST = "invalid_request"
-    CONTEXT_OVERFLOW = "context_overflow"
-    CONTENT_FILTERED = "content_filtered"
-    REFUSED = "refused"
-    OUTPUT_TRUNCATED = "output_truncated"
-    # What a tool call can end with; the model is told, and the Run goes on.
-    TOOL_NOT_FOUND = "tool_not_found"
-    TOOL_ARGUMENTS_INVALID = "tool_arguments_invalid"
-    TOOL_FAILED = "tool_failed"
-    TOOL_TIMEOUT = "tool_timeout"
-    RESULT_NOT_SERIALISABLE = "tool_result_not_serialisable"
-    OUTCOME_UNKNOWN = "outcome_unknown"
-    # What any Step can end with.
-    WORKER_LOST = "worker_lost"
-    CANCELLED = "cancelled"
-    # What a Run can end with.
-    AGENT_NOT_FOUND = "agent_not_found"
-    MODEL_MISBEHAVING = "model_misbehaving"
-    MAX_TURNS = "max_turns"
-    MAX_TOOL_CALLS = "max_tool_calls"
-    MAX_TOKENS = "max_tokens"
-    MAX_COST = "max_cost"
-    RUN_TIMEOUT = "run_timeout"
-    TERMINATED = "terminated"
-    INTERNAL = "internal"
-    # What a caller can be told.
-    PAYLOAD_TOO_LARGE = "payload_too_large"
-    RUN_NOT_FOUND = "run_not_found"
-    RUN_ALREADY_EXISTS = "run_already_exists"
-    ENGINE_UNAVAILABLE = "engine_unavailable"
-    NO_WORKER = "no_worker"
-    CONFIGURATION = "configuration"
-    ILLEGAL_EVENT = "illegal_event"
 
 
 class RunError(Frozen):
@@ -146,194 +99,6 @@ class IllegalEvent(PerdureError):
     code = ErrorCode.ILLEGAL_EVENT
 
 
-Retried = Literal["by us", "no"]
-
-MEANINGS: dict[ErrorCode, tuple[str, Retried, str]] = {
-    ErrorCode.LLM_AUTH: (
-        "The provider refused the credentials.",
-        "no",
-        "Set a valid OPENAI_API_KEY for the worker.",
-    ),
-    ErrorCode.LLM_BAD_RESPONSE: (
-        "The provider answered with something that is not a chat completion.",
-        "by us",
-        "Check OPENAI_BASE_URL; see the error's details for what came back.",
-    ),
-    ErrorCode.LLM_TIMEOUT: (
-        "The provider sent nothing, or too little, within the time limits of a model call.",
-        "by us",
-        "Raise the model timeouts of the agent, or use a faster model.",
-    ),
-    ErrorCode.LLM_UNAVAILABLE: (
-        "The provider could not be reached or answered with a server error.",
-        "by us",
-        "Check the provider's status and OPENAI_BASE_URL.",
-    ),
-    ErrorCode.STREAM_INCOMPLETE: (
-        "The provider's stream ended before the answer did.",
-        "by us",
-        "Check proxies and their time limits between the worker and the provider.",
-    ),
-    ErrorCode.RATE_LIMITED: (
-        "The provider asked us to slow down.",
-        "by us",
-        "Lower the number of concurrent Runs, or ask the provider for a higher limit.",
-    ),
-    ErrorCode.QUOTA_EXHAUSTED: (
-        "The provider account has no quota left.",
-        "no",
-        "Top up the account.",
-    ),
-    ErrorCode.MODEL_NOT_FOUND: (
-        "The provider does not know the model.",
-        "no",
-        "Set PERDURE_MODEL, or the agent's model, to one the provider lists.",
-    ),
-    ErrorCode.PROVIDER_REFUSED_REQUEST: (
-        "The request was refused as invalid.",
-        "no",
-        "The message says which part; change it.",
-    ),
-    ErrorCode.CONTEXT_OVERFLOW: (
-        "The conversation is longer than the model's context window.",
-        "no",
-        "Use a model with a larger window, or start with less.",
-    ),
-    ErrorCode.CONTENT_FILTERED: (
-        "The provider's content filter stopped the answer.",
-        "no",
-        "Change the input.",
-    ),
-    ErrorCode.REFUSED: (
-        "The model refused; its words are the Run's output.",
-        "no",
-        "Change the input.",
-    ),
-    ErrorCode.OUTPUT_TRUNCATED: (
-        "The answer hit the output limit and was cut; the part is the Run's output.",
-        "no",
-        "Raise the agent's max_output_tokens.",
-    ),
-    ErrorCode.TOOL_NOT_FOUND: (
-        "The model called a tool that the agent does not have.",
-        "no",
-        "Nothing: the model was told the names there are.",
-    ),
-    ErrorCode.TOOL_ARGUMENTS_INVALID: (
-        "The model called a tool with arguments that do not fit its schema.",
-        "no",
-        "Nothing: the model was told what is wrong.",
-    ),
-    ErrorCode.TOOL_FAILED: (
-        "The tool raised an error.",
-        "no",
-        "Mend the tool; the model was told.",
-    ),
-    ErrorCode.TOOL_TIMEOUT: (
-        "The tool took longer than its limit.",
-        "no",
-        "Raise the tool's timeout, or make it faster.",
-    ),
-    ErrorCode.RESULT_NOT_SERIALISABLE: (
-        "The tool returned something that JSON can't hold.",
-        "no",
-        "Return text, a pydantic model or plain JSON types.",
-    ),
-    ErrorCode.OUTCOME_UNKNOWN: (
-        "The worker died while a tool that must not run twice was running.",
-        "no",
-        "Check by hand whether the effect happened.",
-    ),
-    ErrorCode.WORKER_LOST: (
-        "The worker died during the Step, as often as it was tried.",
-        "by us",
-        "Look at the worker's logs and memory.",
-    ),
-    ErrorCode.CANCELLED: (
-        "The Step was stopped because the Run was cancelled.",
-        "no",
-        "Nothing.",
-    ),
-    ErrorCode.AGENT_NOT_FOUND: (
-        "The worker has no agent of that name.",
-        "no",
-        "Start the worker with --agents naming the module that declares it.",
-    ),
-    ErrorCode.MODEL_MISBEHAVING: (
-        "Several turns in a row, every tool call of the model was unusable.",
-        "no",
-        "Use a model that handles tools better, or simplify the tools.",
-    ),
-    ErrorCode.MAX_TURNS: (
-        "The Run reached its limit of model turns.",
-        "no",
-        "Raise limits.max_turns.",
-    ),
-    ErrorCode.MAX_TOOL_CALLS: (
-        "The Run reached its limit of tool calls.",
-        "no",
-        "Raise limits.max_tool_calls.",
-    ),
-    ErrorCode.MAX_TOKENS: (
-        "The Run reached its limit of tokens.",
-        "no",
-        "Raise limits.max_tokens.",
-    ),
-    ErrorCode.MAX_COST: ("The Run reached its limit of cost.", "no", "Raise limits.max_cost."),
-    ErrorCode.RUN_TIMEOUT: (
-        "The Run took longer than its time limit.",
-        "no",
-        "Raise timeouts.run_s.",
-    ),
-    ErrorCode.TERMINATED: (
-        "An operator terminated the Run in Temporal.",
-        "no",
-        "Start it again.",
-    ),
-    ErrorCode.INTERNAL: (
-        "A fault in the engine.",
-        "no",
-        "Report it, with the Run's history.",
-    ),
-    ErrorCode.PAYLOAD_TOO_LARGE: (
-        "The input is larger than a Run may start with.",
-        "no",
-        "Pass large data by reference, through a tool.",
-    ),
-    ErrorCode.RUN_NOT_FOUND: (
-        "No Run has that id in this namespace, or its history has expired.",
-        "no",
-        "Check the id with `perdure list`.",
-    ),
-    ErrorCode.RUN_ALREADY_EXISTS: (
-        "A Run of that id was started before.",
-        "no",
-        "Choose another id, or follow the Run there is.",
-    ),
-    ErrorCode.ENGINE_UNAVAILABLE: (
-        "Temporal does not answer at the configured address.",
-        "by us",
-        "Start it with `perdure dev`, or set TEMPORAL_ADDRESS.",
-    ),
-    ErrorCode.NO_WORKER: (
-        "No worker polls the task queue.",
-        "no",
-        "Start one with `perdure worker` or `perdure dev`.",
-    ),
-    ErrorCode.CONFIGURATION: (
-        "What was configured can't work.",
-        "no",
-        "The message says which setting; change it.",
-    ),
-    ErrorCode.ILLEGAL_EVENT: (
-        "A Run's history does not make sense to this version.",
-        "no",
-        "Use the version that wrote it, or report it.",
-    ),
-}
-"""Each code: meaning, retried or not, what the user does. docs/errors.md is made from it."""
-
-
 def error(code: ErrorCode, message: str = "", **fields: Any) -> RunError:
     """Make a `RunError` with the message and hint that `MEANINGS` has for its code.
 
@@ -344,3 +109,19 @@ def error(code: ErrorCode, message: str = "", **fields: Any) -> RunError:
     """
     meaning, _, way_out = MEANINGS[code]
     return RunError(code=code, message=message or meaning, **({"hint": way_out} | fields))
+
+
+__all__ = [
+    "MEANINGS",
+    "ConfigurationError",
+    "EngineUnavailable",
+    "ErrorCode",
+    "IllegalEvent",
+    "InvalidRequest",
+    "NoWorker",
+    "PerdureError",
+    "RunAlreadyExists",
+    "RunError",
+    "RunNotFound",
+    "error",
+]

@@ -11,7 +11,7 @@ from typing import Any, assert_never
 
 from pydantic import Field, computed_field
 
-from perdure.runs.errors import ErrorCode, IllegalEvent, RunError, error
+from perdure.runs.errors import ErrorCode, IllegalEvent, RunError
 from perdure.runs.events import (
     CancelRequested,
     ContextBundle,
@@ -25,6 +25,7 @@ from perdure.runs.events import (
     StepCompleted,
     StepFailed,
     StepStarted,
+    TerminalEvent,
 )
 from perdure.runs.frozen import Frozen
 from perdure.runs.limits import Limits, Timeouts
@@ -125,7 +126,6 @@ class Run(Frozen):
         if not isinstance(event, RunQueued) or event.sequence_number != 0:
             raise IllegalEvent(f"A Run begins with run.queued numbered 0, not {event.type!r}.")
         start = event.start
-        context_chars = sum(len(message.content or "") for message in start.context.messages)
         return Run(
             run_id=event.run_id,
             agent=start.agent,
@@ -139,7 +139,8 @@ class Run(Frozen):
             metadata=start.metadata,
             parent_run_id=start.parent_run_id,
             forked_from=start.forked_from,
-            transcript_chars=len(start.input) + context_chars,
+            transcript_chars=sum(len(m.content or "") for m in start.context.messages)
+            + len(start.input),
         )
 
     def apply(self, event: Event) -> "Run":
@@ -178,13 +179,13 @@ class Run(Frozen):
             case CancelRequested():
                 return {"cancel_requested": self.cancel_requested or event}
             case RunCompleted():
-                return self._to(RunStatus.COMPLETED) | self._end(event, event.output, None)
+                return self._end(RunStatus.COMPLETED, event, output=event.output)
             case RunFailed():
-                return self._to(RunStatus.FAILED) | self._end(event, event.output, event.error)
+                return self._end(RunStatus.FAILED, event, output=event.output)
             case RunCancelled():
-                return self._to(RunStatus.CANCELLED) | self._end(event, None, event.error)
+                return self._end(RunStatus.CANCELLED, event)
             case RunTimedOut():
-                return self._to(RunStatus.TIMEOUT) | self._end(event, None, event.error)
+                return self._end(RunStatus.TIMEOUT, event)
             case _:
                 assert_never(event)
 
@@ -194,19 +195,16 @@ class Run(Frozen):
         return {"status": status}
 
     def _end(
-        self,
-        event: RunCompleted | RunFailed | RunCancelled | RunTimedOut,
-        output: str | None,
-        why: RunError | None,
+        self, status: RunStatus, event: TerminalEvent, output: str | None = None
     ) -> dict[str, Any]:
-        return {
+        return self._to(status) | {
             "completed_at": event.at,
             "stop_reason": event.stop_reason,
             "output": output,
-            "error": why,
+            "error": None if isinstance(event, RunCompleted) else event.error,
             "current_step": None,
             "waiting_on": None,
-            "tool_calls": tuple(map(_settled, self.tool_calls)),
+            "tool_calls": tuple(call.settled() for call in self.tool_calls),
         }
 
     def _step_started(self, event: StepStarted) -> dict[str, Any]:
@@ -267,20 +265,7 @@ class Run(Frozen):
         return changes
 
     def _model_answered(self, step: Step, reply: ModelReply) -> dict[str, Any]:
-        calls = tuple(
-            ToolCall(
-                call_id=call.call_id,
-                name=call.name,
-                arguments=call.arguments,
-                model_step=step.number,
-                policy=call.policy,
-                raw_arguments=call.raw_arguments,
-                status="requested" if call.rejection is None else "rejected",
-                error=call.rejection,
-                result=None if call.rejection is None else error_text(call.rejection),
-            )
-            for call in reply.calls
-        )
+        calls = tuple(ToolCall.of(call, step.number) for call in reply.calls)
         said = len(reply.said or "") + sum(len(c.arguments) + len(c.result or "") for c in calls)
         changes: dict[str, Any] = {
             "tool_calls": self.tool_calls + calls,
@@ -313,16 +298,6 @@ def _latest_running(steps: list[Step], turn: int) -> int | None:
         if step.status == "running":
             return step.number
     return None
-
-
-def _settled(call: ToolCall) -> ToolCall:
-    # A call that was asked for but not answered would make the transcript invalid for ever.
-    if call.is_settled:
-        return call
-    stopped = error(ErrorCode.CANCELLED, "The Run ended before this call did.")
-    return call.model_copy(
-        update={"status": "cancelled", "error": stopped, "result": error_text(stopped)}
-    )
 
 
 # Terminal Events carry the Run, and the Run is made of Events: tie the knot here.

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, PositiveFloat, PositiveInt
 
-from perdure.runs.errors import ErrorCode, RunError
+from perdure.runs.errors import ErrorCode, RunError, error
 from perdure.runs.frozen import Frozen
 from perdure.runs.limits import Limits
 from perdure.runs.messages import canonical_json
@@ -135,10 +135,38 @@ class ToolCall(Frozen):
     error: RunError | None = None
     raw_arguments: str | None = None
 
+    @classmethod
+    def of(cls, call: RequestedCall, model_step: int) -> "ToolCall":
+        """Return the call that a model Step asked for, before it is executed."""
+        why = call.rejection
+        return cls(
+            call_id=call.call_id,
+            name=call.name,
+            arguments=call.arguments,
+            model_step=model_step,
+            policy=call.policy,
+            raw_arguments=call.raw_arguments,
+            status="requested" if why is None else "rejected",
+            error=why,
+            result=None if why is None else error_text(why),
+        )
+
     @property
     def is_settled(self) -> bool:
         """True when the model can be told how the call ended."""
         return self.status not in ("requested", "running")
+
+    def settled(self) -> "ToolCall":
+        """Return the call as it stands when its Run ends.
+
+        One that was asked for but not answered would make the transcript invalid for ever.
+        """
+        if self.is_settled:
+            return self
+        why = error(ErrorCode.CANCELLED, "The Run ended before this call did.")
+        return self.model_copy(
+            update={"status": "cancelled", "error": why, "result": error_text(why)}
+        )
 
 
 def error_text(error: RunError) -> str:
