@@ -237,3 +237,11 @@ MEANINGS: dict[ErrorCode, tuple[str, Retried, str]] = {
     ),
 }
 """Each code: meaning, retried or not, what the user does. docs/errors.md is made from it."""
+
+UNKNOWN_USAGE = (
+    ErrorCode.LLM_BAD_RESPONSE,
+    ErrorCode.LLM_TIMEOUT,
+    ErrorCode.STREAM_INCOMPLETE,
+    ErrorCode.WORKER_LOST,
+)
+"""Ends of a model Step after which the provider may have counted tokens we never heard of."""

@@ -11,7 +11,8 @@ from typing import Any, assert_never
 
 from pydantic import Field, computed_field
 
-from perdure.runs.errors import ErrorCode, IllegalEvent, RunError
+from perdure.runs.codes import UNKNOWN_USAGE
+from perdure.runs.errors import IllegalEvent, RunError
 from perdure.runs.events import (
     CancelRequested,
     ContextBundle,
@@ -40,14 +41,6 @@ from perdure.runs.steps import (
     is_cancelled,
 )
 from perdure.runs.usage import Usage
-
-UNKNOWN_USAGE = (
-    ErrorCode.LLM_BAD_RESPONSE,
-    ErrorCode.LLM_TIMEOUT,
-    ErrorCode.STREAM_INCOMPLETE,
-    ErrorCode.WORKER_LOST,
-)
-"""Ends of a model Step after which the provider may have counted tokens we never heard of."""
 
 
 class Run(Frozen):
@@ -102,9 +95,8 @@ class Run(Frozen):
         """From the first worker's start to the end; none while the Run is open."""
         if self.completed_at is None:
             return None
-        return int(
-            (self.completed_at - (self.started_at or self.created_at)).total_seconds() * 1000
-        )
+        took = self.completed_at - (self.started_at or self.created_at)
+        return int(took.total_seconds() * 1000)
 
     @computed_field  # type: ignore[prop-decorator]
     @property
