@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from examples.assistant import files
-from examples.assistant.files import search_files_in
+from perdure.examples.assistant import files
+from perdure.examples.assistant.files import search_files_in
 
 
 @pytest.fixture
