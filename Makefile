@@ -31,7 +31,7 @@ check: $(VENV)/.installed ## Format, lint, types, import directions, generated d
 	$(BIN)/ruff format --check --quiet .
 	$(BIN)/ruff check --quiet .
 	$(BIN)/mypy
-	$(BIN)/lint-imports --quiet
+	$(BIN)/lint-imports > /dev/null || $(BIN)/lint-imports
 	$(BIN)/cog --check -P -I . $(GENERATED)
 
 format: $(VENV)/.installed ## Format the code and mend what can be mended

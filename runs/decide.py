@@ -7,7 +7,7 @@ The result is data, so that "what would this Run do next" can be asked, tested a
 from dataclasses import dataclass
 
 from perdure.runs.errors import ErrorCode, IllegalEvent, RunError, error
-from perdure.runs.events import CancelRequested
+from perdure.runs.events import Cancel
 from perdure.runs.limits import MAX_REJECTED_TURNS, MAX_TRANSCRIPT_BYTES
 from perdure.runs.run import Run
 from perdure.runs.status import RunStatus, StopReason
@@ -51,8 +51,8 @@ def decide(run: Run) -> Decision:
     """
     if run.status is not RunStatus.RUNNING or run.current_step is not None:
         raise IllegalEvent(f"Run {run.run_id!r} has nothing to decide.")
-    if run.cancel_requested is not None:
-        return _stopped(run.cancel_requested)
+    if run.cancel is not None:
+        return _stopped(run.cancel)
     last = _last_model_step(run)
     if last is not None and last.status != "completed":
         return _failed(last)
@@ -64,7 +64,7 @@ def decide(run: Run) -> Decision:
     return _limit_reached(run) or _misbehaved(run) or CallModel(run.turn + 1)
 
 
-def _stopped(request: CancelRequested) -> Finish:
+def _stopped(request: Cancel) -> Finish:
     if request.by == "deadline":
         return Finish(RunStatus.TIMEOUT, StopReason.DEADLINE, error=error(ErrorCode.RUN_TIMEOUT))
     return Finish(RunStatus.CANCELLED, StopReason.USER_CANCEL, reason=request.reason)

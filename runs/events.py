@@ -101,6 +101,19 @@ class CancelRequested(EventBase):
     reason: str = ""
 
 
+class Cancel(Frozen):
+    """That a Run was asked to stop. The first request counts."""
+
+    requested_at: datetime
+    by: Literal["user", "deadline"] = "user"
+    reason: str = ""
+
+    @staticmethod
+    def of(event: CancelRequested) -> "Cancel":
+        """Return what the Run keeps of the request."""
+        return Cancel(requested_at=event.at, by=event.by, reason=event.reason)
+
+
 class EndBase(EventBase):
     """What every terminal Event says."""
 

@@ -75,14 +75,14 @@ def step_ended(
 
 def cancel_requested(run: Run, at: datetime, reason: str) -> CancelRequested | None:
     """Return the Event that stops a Run, or none when it has ended or is being stopped."""
-    if run.cancel_requested is not None or run.status.is_terminal:
+    if run.cancel is not None or run.status.is_terminal:
         return None
     return CancelRequested(**run.stamp(at), by="user", reason=reason)
 
 
 def deadline_passed(run: Run, at: datetime) -> CancelRequested | None:
     """Return the Event that stops a Run whose time is up, or none as above."""
-    if run.cancel_requested is not None or run.status.is_terminal:
+    if run.cancel is not None or run.status.is_terminal:
         return None
     reason = f"The Run may take {run.timeouts.run_s:g} s."
     return CancelRequested(**run.stamp(at), by="deadline", reason=reason)

@@ -14,6 +14,7 @@ from pydantic import Field, computed_field
 from perdure.runs.codes import UNKNOWN_USAGE
 from perdure.runs.errors import IllegalEvent, RunError
 from perdure.runs.events import (
+    Cancel,
     CancelRequested,
     ContextBundle,
     Event,
@@ -66,7 +67,8 @@ class Run(Frozen):
     usage: Usage = Usage()
     waiting_on: WaitingOn | None = None
     error: RunError | None = None
-    cancel_requested: CancelRequested | None = None
+    cancel: Cancel | None = None
+    """Why the Run is being stopped, or was."""
     limits: Limits = Limits()
     timeouts: Timeouts = Timeouts()
     metadata: dict[str, str] = Field(default_factory=dict)
@@ -169,7 +171,7 @@ class Run(Frozen):
             case StepFailed():
                 return self._step_ended(event, event.reply, event.error)
             case CancelRequested():
-                return {"cancel_requested": self.cancel_requested or event}
+                return {"cancel": self.cancel or Cancel.of(event)}
             case RunCompleted():
                 return self._end(RunStatus.COMPLETED, event, output=event.output)
             case RunFailed():

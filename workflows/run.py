@@ -229,7 +229,7 @@ class RunWorkflow:
     @property
     def stopping(self) -> bool:
         """True once the Run was asked to stop."""
-        return self.state.cancel_requested is not None
+        return self.state.cancel is not None
 
     def stop(self, reason: str) -> None:
         """Record that the Run is to stop, unless that is recorded already."""

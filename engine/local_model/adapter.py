@@ -30,9 +30,9 @@ from perdure.engine.local_model.messages import (
 )
 from perdure.engine.local_model.schema import ANSWER, TEXT, reply_schema
 
-MAX_TOKENS = 512
+MAX_TOKENS = 256
 """Tokens of a reply when the request sets no limit. A small model that starts to repeat itself
-would otherwise fill the context; 512 tokens take about 20 s on two cores."""
+would otherwise fill the context; 256 tokens take 10 s on two idle cores."""
 
 PASSED_ON = (
     "temperature",

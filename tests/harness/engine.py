@@ -27,7 +27,15 @@ from perdure.runs.transcript import advance, messages
 from perdure.worker import build, chat_client
 from tests.harness.scripted_openai import ScriptedOpenAI
 
-TIMES = {"created_at", "started_at", "completed_at", "last_progress_at", "at", "total_duration_ms"}
+TIMES = {
+    "requested_at",
+    "created_at",
+    "started_at",
+    "completed_at",
+    "last_progress_at",
+    "at",
+    "total_duration_ms",
+}
 """Workflow and history differ by milliseconds in these, and in nothing else."""
 
 
@@ -91,7 +99,8 @@ class Engine:
         if run.error is not None and run.error.code is ErrorCode.TERMINATED:
             return  # the workflow was never told, so it still thinks that it runs
         queried = await self.queried(run.run_id)
-        assert without_times(run) == without_times(queried)
+        found = differences(without_times(run), without_times(queried))
+        assert not found, "\n".join(found)
 
     async def projected_from_start(self, run_id: str) -> Run:
         """Return the Run folded from its very first execution on."""
@@ -144,6 +153,17 @@ def without_times(value: Any) -> Any:
     if isinstance(value, list):
         return [without_times(each) for each in value]
     return value
+
+
+def differences(left: Any, right: Any, at: str = "run") -> list[str]:
+    """Return where two values of JSON differ, so that a failure can be read."""
+    if isinstance(left, dict) and isinstance(right, dict):
+        keys = sorted(left.keys() | right.keys())
+        return [d for k in keys for d in differences(left.get(k), right.get(k), f"{at}.{k}")]
+    if isinstance(left, list) and isinstance(right, list) and len(left) == len(right):
+        pairs = enumerate(zip(left, right, strict=True))
+        return [d for n, (a, b) in pairs for d in differences(a, b, f"{at}[{n}]")]
+    return [] if left == right else [f"{at}: {left!r} is not {right!r}"]
 
 
 async def soon(condition: Any, timeout_s: float = 20.0) -> None:

@@ -148,7 +148,7 @@ def test_tool_choice_none_leaves_a_plain_request() -> None:
     assert adapted.body == {
         "messages": [QUESTION],
         "temperature": 0.0,
-        "max_tokens": 512,
+        "max_tokens": 256,
         "stop": ["."],
     }
 

@@ -266,5 +266,5 @@ def test_a_second_request_to_stop_changes_nothing_of_the_first() -> None:
     run = running()
     for reason in ("Enough.", "Really."):
         run = run.apply(CancelRequested(**run.stamp(at(2)), reason=reason))
-    assert run.cancel_requested is not None
-    assert run.cancel_requested.reason == "Enough."
+    assert run.cancel is not None
+    assert run.cancel.reason == "Enough."

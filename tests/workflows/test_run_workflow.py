@@ -207,8 +207,8 @@ async def test_a_cancel_closes_the_connection_and_keeps_the_partial_text(engine:
         run = await engine.ended(run_id)
     assert run.status is RunStatus.CANCELLED
     assert run.stop_reason is StopReason.USER_CANCEL
-    assert run.cancel_requested is not None
-    assert run.cancel_requested.reason == "changed my mind"
+    assert run.cancel is not None
+    assert run.cancel.reason == "changed my mind"
     assert (run.steps[0].status, run.steps[0].text) == ("cancelled", "Half ")
     assert not run.usage.complete
     await engine.model.requests[0].disconnected.wait()
