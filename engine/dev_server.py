@@ -11,9 +11,13 @@ import shutil
 import signal
 import sys
 from collections.abc import Iterator, Mapping
+from datetime import timedelta
 from pathlib import Path
 
 from temporalio.api.enums.v1 import IndexedValueType
+from temporalio.api.namespace.v1 import NamespaceConfig
+from temporalio.api.workflowservice.v1 import UpdateNamespaceRequest
+from temporalio.client import Client
 
 from perdure.engine.attributes import ATTRIBUTES
 from perdure.engine.connect import Address, connect
@@ -25,6 +29,8 @@ START_TIMEOUT_S = 60.0
 """Until a started server answers; 1 to 2 s on a laptop, more on a busy machine."""
 STOP_TIMEOUT_S = 15.0
 """Until a server that was asked to stop is killed."""
+RETENTION = timedelta(days=90)
+"""How long a Run can be read after its end."""
 POLL_RPS = 2000
 """Queue polls a second. The server's default of 20 makes a lone Run wait 50 ms a Step."""
 DYNAMIC_CONFIG = {
@@ -130,7 +136,7 @@ class DevServer:
             async with asyncio.timeout(START_TIMEOUT_S):
                 while process.returncode is None:
                     with contextlib.suppress(EngineUnavailable):
-                        await connect()
+                        await _keep_runs(await connect())
                         return
                     await asyncio.sleep(0.1)
         await self.stop()
@@ -146,6 +152,15 @@ class DevServer:
             return None
         # A pid is used again some day: only a process that serves our database is ours.
         return pid if str(self.database) in _command_line(pid) else None
+
+
+async def _keep_runs(client: Client) -> None:
+    """Keep closed Runs for longer than the day that is the dev server's default."""
+    config = NamespaceConfig()
+    config.workflow_execution_retention_ttl.FromTimedelta(RETENTION)
+    await client.workflow_service.update_namespace(
+        UpdateNamespaceRequest(namespace=client.namespace, config=config)
+    )
 
 
 def binary() -> str:

@@ -77,6 +77,10 @@ CALLS: dict[str, tuple[list[Any], list[tuple[str, str, str]]]] = {
         [piece("find", '{"q":"x"}', index=0, id="a"), piece("find", '{"q":"y"}', index=0, id="b")],
         [("a", "find", '{"q":"x"}'), ("b", "find", '{"q":"y"}')],
     ),
+    "STRM-08 all with index 0, ids differ, no arguments": (
+        [piece("ping", "", index=0, id="a"), piece("ping", "", index=0, id="b")],
+        [("a", "ping", ""), ("b", "ping", "")],
+    ),
     "STRM-08 all with index 0, no ids": (
         [piece("find", '{"q":"x"}', index=0), piece("find", '{"q":"y"}', index=0)],
         [("", "find", '{"q":"x"}'), ("", "find", '{"q":"y"}')],
