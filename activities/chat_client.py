@@ -6,7 +6,9 @@ through as if they were good. It never retries: Temporal owns all retries.
 """
 
 import asyncio
+import contextlib
 import json
+from collections.abc import AsyncIterator
 from datetime import datetime, timedelta
 from email.utils import parsedate_to_datetime
 from typing import Any
@@ -26,6 +28,8 @@ MAX_CONNECTIONS = 1000
 """The client's own limit; concurrency is set by the worker's activity slots."""
 SHOWN_CHARS = 200
 """How much of an answer that makes no sense is quoted."""
+DRAIN_S = 0.5
+"""How long the end of a body may take that comes after the end of the answer."""
 MAX_RETRY_AFTER_S = 3600.0
 """Longest wait that a provider may ask for."""
 
@@ -122,6 +126,7 @@ class ChatClient:
                 data = None
             if data is None or data.startswith("[DONE]"):
                 answer.done = answer.done or data is not None
+                await _drain(events)
                 break
             self._chunk(data, answer)
         if not answer.done:
@@ -171,6 +176,14 @@ class ChatClient:
     def _failed(self, why: RunError, retry_after: timedelta | None = None) -> Exception:
         told = why.model_copy(update={"message": self.redact(why.message)})
         return failed(told, retry_after=retry_after)
+
+
+async def _drain(events: AsyncIterator[str]) -> None:
+    """Read a body to its end: only then can its connection serve the next request."""
+    with contextlib.suppress(TimeoutError, EventTooLarge, *response_errors()):
+        async with asyncio.timeout(DRAIN_S):
+            async for _ in events:
+                await _drain(events)
 
 
 def response_errors() -> tuple[type[Exception], ...]:

@@ -97,7 +97,7 @@ class ModelActivities:
         if agent.max_output_tokens is not None:
             head["max_completion_tokens"] = agent.max_output_tokens
         if agent.tools:
-            head["tools"] = [tool.schema() for tool in agent.tools]
+            head["tools"] = [tool.schema for tool in agent.tools]
         messages = transcript.wired
         if agent.instructions:
             system = canonical_json({"role": "system", "content": agent.instructions})

@@ -4,6 +4,7 @@ Its schema comes from the signature and the docstring, through pydantic. The dec
 stays callable as before, so a tool is tested like any function.
 """
 
+import functools
 import inspect
 from collections.abc import Awaitable, Callable
 from typing import Any, Generic, ParamSpec, TypeVar, get_type_hints, overload
@@ -64,6 +65,7 @@ class Tool(Generic[P, R]):
         """True when the function is a coroutine function."""
         return inspect.iscoroutinefunction(self.function)
 
+    @functools.cached_property
     def schema(self) -> dict[str, Any]:
         """Return the tool as the `tools` entry of a Chat Completions request."""
         return self._schema

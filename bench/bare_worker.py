@@ -4,11 +4,11 @@ import argparse
 import asyncio
 import signal
 
-from temporalio.worker import Worker
+from temporalio.worker import UnsandboxedWorkflowRunner, Worker
 
 from bench.bare import BareWorkflow, nothing
 from perdure.engine.connect import connect
-from perdure.worker import GRACE, HEARTBEAT_THROTTLE, sandboxed
+from perdure.worker import GRACE, HEARTBEAT_THROTTLE
 
 
 async def serve(task_queue: str) -> None:
@@ -20,7 +20,7 @@ async def serve(task_queue: str) -> None:
         task_queue=task_queue,
         workflows=[BareWorkflow],
         activities=[nothing],
-        workflow_runner=sandboxed(),
+        workflow_runner=UnsandboxedWorkflowRunner(),
         max_heartbeat_throttle_interval=HEARTBEAT_THROTTLE,
         default_heartbeat_throttle_interval=HEARTBEAT_THROTTLE,
         graceful_shutdown_timeout=GRACE,

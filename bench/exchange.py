@@ -18,7 +18,7 @@ async def exchange_s(model_url: str, turns: int) -> float:
         "model": "gpt-5-mini",
         "stream": True,
         "stream_options": {"include_usage": True},
-        "tools": [echo.schema()],
+        "tools": [echo.schema],
         "messages": _conversation(turns),
     }
     times: list[float] = []

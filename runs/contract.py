@@ -6,8 +6,6 @@ histories of Runs that are going on hold it. `tests/runs/test_contract.py` freez
 
 from typing import Any
 
-from pydantic import Field
-
 from perdure.runs.events import RunStart
 from perdure.runs.frozen import Frozen
 from perdure.runs.limits import MAX_PAGE_BYTES, Limits, Timeouts
@@ -16,6 +14,7 @@ from perdure.runs.run import Run
 from perdure.runs.status import RunStatus, WaitingOn
 from perdure.runs.steps import Mark
 from perdure.runs.usage import Usage
+from pydantic import Field
 
 DEFAULT_TASK_QUEUE = "perdure"
 

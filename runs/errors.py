@@ -14,10 +14,9 @@ A Run or Step that goes wrong holds a `RunError` value instead: it is data, kept
 
 from typing import Any
 
-from pydantic import Field
-
 from perdure.runs.codes import MEANINGS, ErrorCode
 from perdure.runs.frozen import Frozen
+from pydantic import Field
 
 
 class RunError(Frozen):

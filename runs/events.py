@@ -7,14 +7,13 @@ workflow's history: this file is the contract between the two. Fields are only e
 from datetime import datetime
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Optional
 
-from pydantic import Field, TypeAdapter
-
 from perdure.runs.errors import RunError
 from perdure.runs.frozen import Frozen
 from perdure.runs.limits import Limits, Timeouts
 from perdure.runs.messages import Message
 from perdure.runs.status import StopReason
 from perdure.runs.steps import Reply
+from pydantic import Field, TypeAdapter
 
 if TYPE_CHECKING:
     from perdure.runs.run import Run

@@ -5,9 +5,8 @@
 under Temporal's limit of 2 MB, beyond which a workflow task would fail for ever.
 """
 
-from pydantic import PositiveFloat, PositiveInt
-
 from perdure.runs.frozen import Frozen
+from pydantic import PositiveFloat, PositiveInt
 
 MAX_INPUT_BYTES = 512 * 1024
 """Input message plus context of one Run, as UTF-8 JSON; more is `payload_too_large`."""

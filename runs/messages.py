@@ -9,9 +9,8 @@ import hashlib
 import json
 from typing import Annotated, Any, Literal
 
-from pydantic import Field
-
 from perdure.runs.frozen import Frozen
+from pydantic import Field
 
 
 class UserMessage(Frozen):

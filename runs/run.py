@@ -9,8 +9,6 @@ and every client that projects the workflow's history.
 from datetime import datetime
 from typing import Any, assert_never
 
-from pydantic import Field, computed_field
-
 from perdure.runs.codes import UNKNOWN_USAGE
 from perdure.runs.errors import IllegalEvent, RunError
 from perdure.runs.events import (
@@ -42,6 +40,7 @@ from perdure.runs.steps import (
     is_cancelled,
 )
 from perdure.runs.usage import Usage
+from pydantic import Field, computed_field
 
 
 class Run(Frozen):

@@ -7,13 +7,12 @@ policy its tool asks for or the reason why it is refused. Workflow code looks no
 from datetime import datetime
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, PositiveFloat, PositiveInt
-
 from perdure.runs.errors import ErrorCode, RunError, error
 from perdure.runs.frozen import Frozen
 from perdure.runs.limits import Limits
 from perdure.runs.messages import canonical_json
 from perdure.runs.usage import ModelUsage
+from pydantic import Field, PositiveFloat, PositiveInt
 
 Effect = Literal["read", "keyed", "unsafe"]
 """What running a tool twice would do: nothing (`read`), nothing when it is handed the same

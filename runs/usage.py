@@ -3,9 +3,8 @@
 Totals are never null: what a provider did not report counts as 0 and `complete` turns false.
 """
 
-from pydantic import Field, NonNegativeFloat, NonNegativeInt, computed_field
-
 from perdure.runs.frozen import Frozen
+from pydantic import Field, NonNegativeFloat, NonNegativeInt, computed_field
 
 
 class InputTokensDetails(Frozen):

@@ -4,6 +4,8 @@ The workflow meets them as exceptions, a client decodes the same ones from the h
 ask here, so both record the same error.
 """
 
+from perdure.runs.errors import ErrorCode, RunError, error
+from perdure.runs.steps import ToolPolicy
 from temporalio.exceptions import (
     ActivityError,
     ApplicationError,
@@ -11,9 +13,6 @@ from temporalio.exceptions import (
     TimeoutError,
     TimeoutType,
 )
-
-from perdure.runs.errors import ErrorCode, RunError, error
-from perdure.runs.steps import ToolPolicy
 
 
 def step_error(exc: BaseException | None, policy: ToolPolicy | None) -> RunError:

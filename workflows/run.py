@@ -9,9 +9,6 @@ import contextlib
 from datetime import timedelta
 from typing import assert_never
 
-from temporalio import workflow
-from temporalio.exceptions import ActivityError, ApplicationError
-
 from perdure.runs import contract, pages, record
 from perdure.runs.contract import (
     CancelRequest,
@@ -36,6 +33,8 @@ from perdure.runs.steps import ModelReply, ToolCall, ToolReply
 from perdure.runs.transcript import since_last_answer
 from perdure.workflows import steps, visible
 from perdure.workflows.failures import step_error
+from temporalio import workflow
+from temporalio.exceptions import ActivityError, ApplicationError
 
 PROGRAMMING_ERRORS: list[type[BaseException]] = [
     ArithmeticError,

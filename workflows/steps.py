@@ -7,12 +7,11 @@ Timeouts and retries of Temporal's side stand here. A model activity enforces th
 from datetime import timedelta
 from typing import cast
 
-from temporalio import workflow
-from temporalio.common import RetryPolicy
-
 from perdure.runs import contract
 from perdure.runs.contract import CancelRequest, ModelRequest, ToolRequest
 from perdure.runs.steps import ModelReply, ToolCall, ToolReply
+from temporalio import workflow
+from temporalio.common import RetryPolicy
 
 HEARTBEAT_TIMEOUT = timedelta(seconds=10)
 """How long a dead worker goes unnoticed. Workers heartbeat every second."""

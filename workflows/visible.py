@@ -6,12 +6,11 @@ Run starts and ends; the details cost none, they are answered by query.
 
 from typing import Any
 
-from temporalio import workflow
-from temporalio.common import SearchAttributeKey, SearchAttributeUpdate
-
 from perdure.runs import contract
 from perdure.runs.run import Run
 from perdure.runs.steps import Step
+from temporalio import workflow
+from temporalio.common import SearchAttributeKey, SearchAttributeUpdate
 
 STATUS = SearchAttributeKey.for_keyword(contract.STATUS_ATTRIBUTE)
 AGENT = SearchAttributeKey.for_keyword(contract.AGENT_ATTRIBUTE)

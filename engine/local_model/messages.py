@@ -219,7 +219,7 @@ def _described(tool: ToolSpec) -> str:
     # The first paragraph says what the tool does; a longer prompt costs 10 ms a token at the start.
     purpose = tool.description.strip().split("\n\n")[0]
     example = Call(tool.name, dict.fromkeys(tool.properties, "..."))
-    says = " ".join([purpose, *notes])
+    says = f"{purpose} {'; '.join(notes)}".rstrip()
     return f"- {tool.name}({arguments}): {says}\n  {example.text()}"
 
 

@@ -217,3 +217,12 @@ async def test_an_error_that_is_final_asks_for_no_wait(
     model.script([status(400, headers={"retry-after": "5"})])
     raised, _ = await refused(chat)
     assert raised.next_retry_delay is None
+
+
+async def test_one_connection_serves_one_answer_after_the_other(
+    chat: ChatClient, model: ScriptedOpenAI
+) -> None:
+    model.respond_with(lambda request: text("Hi."))
+    for _ in range(5):
+        await ask(chat)
+    assert model.accepted == 1

@@ -34,7 +34,7 @@ class Size:
 
 def parameters(of: AnyTool) -> dict[str, Any]:
     """Return the schema of a tool's parameters."""
-    found: dict[str, Any] = of.schema()["function"]["parameters"]
+    found: dict[str, Any] = of.schema["function"]["parameters"]
     return found
 
 
@@ -54,7 +54,7 @@ def test_the_schema_comes_from_the_signature_and_the_docstring() -> None:
         """
         return [query] * limit
 
-    assert search.schema() == {
+    assert search.schema == {
         "type": "function",
         "function": {
             "name": "search",

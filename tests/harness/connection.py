@@ -18,6 +18,7 @@ class Desk(Protocol):
     """What a connection needs from its server."""
 
     connections: set["Connection"]
+    accepted: int
 
     def receive(self, head: h11.Request, raw: bytes) -> tuple[RecordedRequest, Page]:
         """Record a request and say what to answer. Must not raise."""
@@ -42,6 +43,7 @@ class Connection(asyncio.Protocol):
         """Join the server's connections."""
         self._transport = cast(asyncio.Transport, transport)
         self._desk.connections.add(self)
+        self._desk.accepted += 1
 
     def data_received(self, data: bytes) -> None:
         """Read on; h11 keeps what comes before the answer is complete."""

@@ -82,6 +82,8 @@ class ScriptedOpenAI:
         self.requests: list[RecordedRequest] = []
         self.violations: list[str] = []
         self.connections: set[Connection] = set()
+        self.accepted = 0
+        """Connections so far, those that are closed included."""
         self._record = record
         self._port = port
         self._count = 0

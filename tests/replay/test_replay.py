@@ -4,11 +4,10 @@ from pathlib import Path
 
 import pytest
 from temporalio.client import WorkflowHistory
-from temporalio.worker import Replayer
+from temporalio.worker import Replayer, UnsandboxedWorkflowRunner
 from temporalio.workflow import NondeterminismError
 
 from perdure.engine.converter import data_converter
-from perdure.worker import sandboxed
 from perdure.workflows.run import RunWorkflow
 from tests.replay.record import HISTORIES
 from tests.replay.runs import KINDS
@@ -23,7 +22,9 @@ def history(path: Path) -> WorkflowHistory:
 
 def replayer() -> Replayer:
     return Replayer(
-        workflows=[RunWorkflow], data_converter=data_converter(), workflow_runner=sandboxed()
+        workflows=[RunWorkflow],
+        data_converter=data_converter(),
+        workflow_runner=UnsandboxedWorkflowRunner(),
     )
 
 

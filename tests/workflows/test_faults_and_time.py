@@ -18,8 +18,7 @@ async def test_a_programming_error_ends_the_run_and_does_not_stall_it(
         raise KeyError("a fault of ours")
 
     async with engine.serving(AGENT):
-        # Workflow code in the sandbox takes the core from outside of it, fault included.
-        monkeypatch.setattr("perdure.runs.decide.decide", broken)
+        monkeypatch.setattr("perdure.workflows.run.decide", broken)
         run = await engine.manager.wait(await engine.start("speaker"))
     assert run.status is RunStatus.FAILED
     assert run.error is not None
