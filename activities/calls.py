@@ -5,6 +5,7 @@ rejection that tells the model why.
 """
 
 import json
+import re
 from math import isfinite
 from typing import Any
 
@@ -12,7 +13,7 @@ from pydantic import ValidationError
 
 from perdure.activities.openai_chat import Answer, PartialCall
 from perdure.agents.agent import Agent
-from perdure.agents.tool import AnyTool
+from perdure.agents.tool import NAME_LENGTH, AnyTool
 from perdure.runs.errors import ErrorCode, RunError, error
 from perdure.runs.messages import without_lone_surrogates
 from perdure.runs.steps import RequestedCall
@@ -77,10 +78,12 @@ def _checked(partial: PartialCall, call_id: str, agent: Agent, finish: str) -> R
 
 
 def _rejected(call_id: str, name: str, partial: PartialCall, why: RunError) -> RequestedCall:
-    # What goes back to the provider must be valid JSON, whatever the model wrote.
+    # What goes back to the provider must be valid, whatever the model wrote: the error keeps the
+    # name as it was.
     raw = without_lone_surrogates(partial.arguments[:RAW_CHARS])
+    name = re.sub(r"[^A-Za-z0-9_-]", "_", name)[:NAME_LENGTH] or "unnamed"
     return RequestedCall(
-        call_id=call_id, name=name or "unnamed", arguments="{}", rejection=why, raw_arguments=raw
+        call_id=call_id, name=name, arguments="{}", rejection=why, raw_arguments=raw
     )
 
 

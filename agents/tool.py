@@ -4,7 +4,6 @@ Its schema comes from the signature and the docstring, through pydantic. The dec
 stays callable as before, so a tool is tested like any function.
 """
 
-import functools
 import inspect
 from collections.abc import Awaitable, Callable
 from typing import Any, Generic, ParamSpec, TypeVar, get_type_hints, overload
@@ -33,6 +32,7 @@ class Tool(Generic[P, R]):
         name: As the model and the Temporal UI know it.
         description: First paragraph of the docstring.
         arguments: pydantic model of the parameters.
+        schema: The tool as the `tools` entry of a Chat Completions request.
         policy: Effect, timeout and attempts.
     """
 
@@ -52,7 +52,7 @@ class Tool(Generic[P, R]):
         # Both at once: what no schema can be made of is to be told where it is declared.
         try:
             self.arguments = _arguments_model(function, name, documented)
-            self._schema = self._made_schema()
+            self.schema = self._made_schema()
         except (PydanticUserError, NameError) as exc:
             raise ConfigurationError(f"Tool {name!r} can't be described: {exc}") from exc
 
@@ -64,11 +64,6 @@ class Tool(Generic[P, R]):
     def is_async(self) -> bool:
         """True when the function is a coroutine function."""
         return inspect.iscoroutinefunction(self.function)
-
-    @functools.cached_property
-    def schema(self) -> dict[str, Any]:
-        """Return the tool as the `tools` entry of a Chat Completions request."""
-        return self._schema
 
     def _made_schema(self) -> dict[str, Any]:
         parameters = self.arguments.model_json_schema()

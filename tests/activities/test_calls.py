@@ -1,6 +1,7 @@
 """Tool calls of a model are untrusted: what is executed, what is rejected, what goes back."""
 
 import json
+import re
 from typing import Any
 
 import pytest
@@ -111,6 +112,15 @@ def test_an_invented_tool_is_told_the_names_there_are() -> None:
     told = is_rejected(call, ErrorCode.TOOL_NOT_FOUND)
     assert call.name == "get_date"
     assert "ping, weather, find, scale" in told
+
+
+def test_an_invented_name_goes_back_in_a_form_that_providers_accept() -> None:
+    call = requested_calls(
+        Answer(calls=[PartialCall(key=0, id="a", name="get date! " * 20, arguments="{}")]), AGENT, 1
+    )[0]
+    assert re.fullmatch(r"[A-Za-z0-9_-]{1,64}", call.name)
+    assert call.rejection is not None
+    assert "get date!" in call.rejection.message
 
 
 def test_the_same_call_under_the_same_id_is_one_call() -> None:

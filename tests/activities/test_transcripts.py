@@ -117,12 +117,13 @@ async def test_messages_of_another_digest_are_refused(said: tuple[Message, ...])
 
 @pytest.mark.parametrize("kept", [True, False])
 async def test_a_result_is_taken_from_memory_or_else_read(kept: bool) -> None:
-    said = (*HELLO[:2], ToolMessage(tool_call_id="a", content="long " * 100))
+    result = ToolMessage(tool_call_id="a", content="long " * 100)
+    said = (*HELLO[:2], result)
     known, pages = Transcripts(), Pages(*said)
     known.keep("r1", transcript(*said[:2]))
     if kept:
-        known.keep_result(said[2])
-    referred = sent(said[2])
+        known.keep_result(result)
+    referred = sent(result)
     assert isinstance(referred, MessageReference)
     loaded = await known.load("r1", asking(transcript(*said[:2]).mark, (referred,)), pages.read)
     assert loaded.mark == transcript(*said).mark

@@ -5,10 +5,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
+from perdure.runs.codes import UNKNOWN_USAGE
 from perdure.runs.decide import CallModel, CallTools, Decision, Finish, decide
 from perdure.runs.errors import ErrorCode, error
 from perdure.runs.limits import DEFAULT_LIMITS, DEFAULT_TIMEOUTS, Limits, Timeouts
-from perdure.runs.run import UNKNOWN_USAGE, Run
+from perdure.runs.run import Run
 from perdure.runs.steps import ToolReply
 from perdure.runs.usage import ModelUsage, Usage
 from tests.runs.building import answered, asking, ended_step, executed, reply, running, wanted
