@@ -126,8 +126,9 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument(
         "--cache-prompt",
         action=argparse.BooleanOptionalAction,
-        default=True,
-        help="reuse what two prompts have in common",
+        default=False,
+        help="reuse what two prompts have in common: 4 s less a turn with three tools, but then "
+        "a reply depends on what was asked before",
     )
     options = parser.parse_args(arguments)
     if not options.api_key:
