@@ -21,7 +21,7 @@ from perdure.engine.local_model.weights import WAY_OUT, LocalModelUnavailable
 CONTEXT_TOKENS = 8192
 """Prompt and reply together. llama.cpp would take 32k, and the memory for it."""
 MAX_THREADS = 2
-"""More do not help a model of this size, and the machine has other work to do."""
+"""The machine has other work to do, first of all the agent that waits for the reply."""
 ERRORS_ONLY = 1
 """llama.cpp's log level."""
 OVERFLOW = "exceed_context_size_error"
@@ -51,8 +51,8 @@ class Backend:
         weights: The GGUF file.
         cache_prompt: Whether what two prompts have in common is computed once. It saves most
             of a turn, but what is computed in other portions comes out a little different:
-            measured at temperature 0, one question of five got another reply after others had
-            been asked. Without it, all repetitions were equal.
+            measured at temperature 0, one question of three got another reply after others
+            had been asked. Without it, all three got the same.
 
     Raises:
         LocalModelUnavailable: llama.cpp is not installed or can't load the file.
