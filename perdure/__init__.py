@@ -1,7 +1,7 @@
 """Perdure: durable agent Runs on Temporal.
 
-Names are loaded on first use (PEP 562), so that `import perdure.runs`, which workflow code
-does inside Temporal's sandbox, brings neither Temporal nor a model client along.
+Names are loaded on first use (PEP 562), so that `import perdure.runs`, the pure core, brings
+neither Temporal nor a model client along.
 """
 
 from importlib import import_module
