@@ -16,7 +16,8 @@ from temporalio.worker import UnsandboxedWorkflowRunner, Worker
 
 from perdure.activities.cancel import request_cancel
 from perdure.activities.chat_client import ChatClient
-from perdure.activities.model import ModelActivities
+from perdure.activities.model import ModelActivities, ModelDefaults
+from perdure.activities.pricing import Prices
 from perdure.activities.tool import tool_activity
 from perdure.activities.transcripts import Transcripts
 from perdure.agents.registry import Registry
@@ -55,7 +56,8 @@ def build(
         transcripts: A cache to share or to watch; a new one by default.
     """
     remembered = transcripts or Transcripts()
-    model = ModelActivities(registry, chat, settings.model or DEFAULT_MODEL, remembered)
+    defaults = ModelDefaults(settings.model or DEFAULT_MODEL, Prices(settings.prices))
+    model = ModelActivities(registry, chat, defaults, remembered)
     threads = ThreadPoolExecutor(TOOL_THREADS, thread_name_prefix="tool")
     tools = [
         tool_activity(tool, threads, chat.redact, remembered) for tool in registry.tools().values()

@@ -28,10 +28,10 @@ MAX_CONNECTIONS = 1000
 """The client's own limit; concurrency is set by the worker's activity slots."""
 SHOWN_CHARS = 200
 """How much of an answer that makes no sense is quoted."""
+MAX_TIMER_S = 1e9
+"""More seconds than this do not fit a timedelta, and are no time that anybody means."""
 DRAIN_S = 0.5
 """How long the end of a body may take that comes after the end of the answer."""
-MAX_RETRY_AFTER_S = 3600.0
-"""Longest wait that a provider may ask for."""
 
 
 class ChatClient:
@@ -55,7 +55,13 @@ class ChatClient:
         """Close all connections."""
         await self._client.close()
 
-    async def ask(self, body: bytes, answer: Answer, timeouts: Timeouts) -> None:
+    async def ask(
+        self,
+        body: bytes,
+        answer: Answer,
+        timeouts: Timeouts,
+        max_bytes: int = MAX_REPLY_BYTES,
+    ) -> None:
         """Send one request and feed what comes back to `answer`, as it comes.
 
         *Cancellation*: the connection is closed at once; `answer` keeps what came before.
@@ -64,10 +70,12 @@ class ChatClient:
             body: The request in wire form.
             answer: Filled in.
             timeouts: All of its model limits are set.
+            max_bytes: Longest answer; the stream is closed when it is passed.
 
         Raises:
             ApplicationError: With the code of what went wrong.
         """
+        answer.max_bytes = max_bytes
         try:
             async with asyncio.timeout(timeouts.model_s):
                 await self._ask(body, answer, timeouts)
@@ -142,8 +150,9 @@ class ChatClient:
     def _check(self, answer: Answer) -> None:
         if answer.failure is not None:
             raise self._failed(answer.failure)
-        if answer.size > MAX_REPLY_BYTES:
-            raise self._failed(_bad(f"more than {MAX_REPLY_BYTES} characters", retryable=False))
+        if answer.size > answer.max_bytes:
+            why = f"The model's answer has more than {answer.max_bytes:,} bytes."
+            raise self._failed(error(ErrorCode.MAX_OUTPUT, why))
 
     def _whole(self, raw: bytes, kind: str, answer: Answer) -> None:
         """Read an answer that did not come as a stream."""
@@ -199,7 +208,7 @@ def _retry_after(headers: Any) -> timedelta | None:
             seconds = read(headers)
         except ValueError:
             continue
-        if 0 < seconds <= MAX_RETRY_AFTER_S:
+        if 0 < seconds < MAX_TIMER_S:
             return timedelta(seconds=seconds)
     return None
 

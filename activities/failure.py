@@ -1,11 +1,17 @@
 """How an activity says that it failed: one exception, made of a `RunError`."""
 
+import random
+from collections.abc import Mapping
 from datetime import timedelta
 
 from temporalio import activity
 from temporalio.exceptions import ApplicationError, ApplicationErrorCategory
 
-from perdure.runs.errors import RunError
+from perdure.runs.errors import ErrorCode, RunError
+from perdure.runs.retries import JITTER, MAX_ATTEMPTS, RETRIES, RetryRule
+
+LONGEST_WAIT_S = 3600.0
+"""A provider that asks for a longer wait gets a failed Run, which can be resumed then."""
 
 
 def failed(why: RunError, *, retry_after: timedelta | None = None) -> ApplicationError:
@@ -22,5 +28,41 @@ def failed(why: RunError, *, retry_after: timedelta | None = None) -> Applicatio
         non_retryable=not why.retryable,
         next_retry_delay=retry_after,
         # Ours, expected, and logged above: without this the SDK logs a traceback each time.
+        category=ApplicationErrorCategory.BENIGN,
+    )
+
+
+def policed(
+    exc: ApplicationError, own: Mapping[ErrorCode, RetryRule], fallback: str | None
+) -> ApplicationError:
+    """Return a model call's failure with what the retry policy makes of it.
+
+    Args:
+        exc: Made by `failed`; its delay is what the provider asked for.
+        own: The agent's rules, over `RETRIES`.
+        fallback: The model that the Run goes on with when the retries are spent.
+    """
+    why = RunError.model_validate(exc.details[0])
+    attempt = activity.info().attempt
+    asked_s = exc.next_retry_delay.total_seconds() if exc.next_retry_delay else 0.0
+    rule = own.get(why.code) or RETRIES.get(why.code)
+    if not why.retryable or rule is None:
+        return exc
+    # Always told: Temporal gives up by itself when the Run's time ends before the next attempt.
+    why = why.model_copy(update={"fallback": fallback})
+    if attempt >= min(rule.max_attempts, MAX_ATTEMPTS) or asked_s > LONGEST_WAIT_S:
+        return _failure(why, retried_in_s=None)
+    # Never earlier than the provider asked for.
+    delay_s = asked_s or rule.delay_s(attempt)
+    return _failure(why, retried_in_s=delay_s * (1 + JITTER * random.random()))  # noqa: S311 - no secret
+
+
+def _failure(why: RunError, retried_in_s: float | None) -> ApplicationError:
+    return ApplicationError(
+        why.message,
+        why.model_dump(mode="json"),
+        type=why.code.value,
+        non_retryable=retried_in_s is None,
+        next_retry_delay=None if retried_in_s is None else timedelta(seconds=retried_in_s),
         category=ApplicationErrorCategory.BENIGN,
     )

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from perdure.runs.errors import ErrorCode, RunError, error
+from perdure.runs.limits import MAX_REPLY_BYTES
 from perdure.runs.messages import without_lone_surrogates
 from perdure.runs.usage import InputTokensDetails, ModelUsage, OutputTokensDetails
 
@@ -49,6 +50,8 @@ class Answer:
     failure: RunError | None = None
     done: bool = False
     """The provider said that its answer is complete."""
+    max_bytes: int = MAX_REPLY_BYTES
+    """More than this is not read."""
 
     def feed(self, chunk: Any) -> None:
         """Add one chunk; what is not understood is passed over."""

@@ -13,6 +13,7 @@ from temporalio import activity
 from perdure.activities.heartbeat import heartbeats, stopped_by_cancel
 from perdure.activities.redaction import Redactor
 from perdure.activities.transcripts import Transcripts
+from perdure.agents.context import ToolContext, entered
 from perdure.agents.tool import AnyTool, result_of
 from perdure.runs import contract
 from perdure.runs.contract import ToolRequest
@@ -50,14 +51,22 @@ def tool_activity(
 
     async def replied(request: ToolRequest) -> ToolReply:
         attempt = activity.info().attempt
+        context = ToolContext(
+            run_id=activity.info().workflow_id or "",
+            call_id=request.call_id,
+            idempotency_key=request.idempotency_key,
+            attempt=attempt,
+        )
+        entered(context)
         try:
             async with heartbeats():
                 value = await _executed(tool, request, threads)
             return ToolReply(text=_shortened(_text(value)), attempt=attempt)
         except asyncio.CancelledError:
+            context.stopping.set()
             if not stopped_by_cancel():
                 raise
-            return _problem(error(ErrorCode.CANCELLED), attempt)
+            return _problem(_stopped(tool), attempt).model_copy(update={"stopped": True})
         except PydanticSerializationError as exc:
             return _problem(error(ErrorCode.RESULT_NOT_SERIALISABLE, str(exc)), attempt)
         except Exception as exc:  # noqa: BLE001 - whatever a user's tool raises is for the model to read
@@ -89,6 +98,16 @@ def _guarded(tool: AnyTool, arguments: dict[str, Any]) -> Any:
 
 def _harmless(exc: BaseException) -> RuntimeError:
     return RuntimeError(f"The tool raised {type(exc).__name__}: {exc}")
+
+
+def _stopped(tool: AnyTool) -> RunError:
+    if tool.policy.effect == "read":
+        return error(ErrorCode.CANCELLED)
+    return error(
+        ErrorCode.OUTCOME_UNKNOWN,
+        "The tool was stopped with its Run while it was running; whether it had its effect is "
+        "unknown.",
+    )
 
 
 def _problem(why: RunError, attempt: int) -> ToolReply:

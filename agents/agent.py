@@ -1,12 +1,13 @@
 """An agent: a model, its instructions, its tools and how much a Run of it may use."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from perdure.agents.tool import AnyTool
-from perdure.runs.errors import ConfigurationError
+from perdure.runs.errors import ConfigurationError, ErrorCode
 from perdure.runs.ids import is_valid_id
-from perdure.runs.limits import Limits, Timeouts
+from perdure.runs.limits import Limits, OnLimit, Timeouts
+from perdure.runs.retries import RetryRule
 
 
 @dataclass(frozen=True)
@@ -28,8 +29,17 @@ class Agent:
     """Passed on to the provider; its own default when none is given."""
     max_output_tokens: int | None = None
     """Longest answer of one model call, in tokens; the provider's limit when none is given."""
+    context_window: int | None = None
+    """Tokens that the model can read; known by itself for the models of `genai-prices`. Older
+    messages are summed up before it is full."""
+    fallback_models: Sequence[str] = ()
+    """Models to go on with, in this order, when one's retries are spent."""
+    retries: Mapping[ErrorCode, RetryRule] = field(default_factory=dict)
+    """How errors of the model are retried, over `perdure.runs.retries.RETRIES`."""
     limits: Limits = field(default_factory=Limits)
     timeouts: Timeouts = field(default_factory=Timeouts)
+    on_limit: OnLimit | None = None
+    """What happens when a limit is reached; `stop` by default."""
 
     def __post_init__(self) -> None:
         if not is_valid_id(self.name):

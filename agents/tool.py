@@ -90,7 +90,7 @@ AnyTool = Tool[Any, Any]
 def tool(function: Callable[P, R], /) -> Tool[P, R]: ...
 @overload
 def tool(
-    *, name: str | None = None, effect: Effect = "unsafe", timeout_s: float = 60.0
+    *, name: str | None = None, effect: Effect = "unsafe", timeout_s: float | None = None
 ) -> Callable[[Callable[P, R]], Tool[P, R]]: ...
 
 
@@ -100,7 +100,7 @@ def tool(
     *,
     name: str | None = None,
     effect: Effect = "unsafe",
-    timeout_s: float = 60.0,
+    timeout_s: float | None = None,
 ) -> Tool[P, R] | Callable[[Callable[P, R]], Tool[P, R]]:
     """Make a tool of a typed function, sync or async.
 
@@ -109,7 +109,7 @@ def tool(
         name: For the model; the function's name by default.
         effect: What running it twice would do. `read`: nothing, it may be run again when a
             worker dies. `unsafe`, the default: harm, it is run at most once.
-        timeout_s: Seconds that one execution may take.
+        timeout_s: Seconds that one execution may take; the agent's, else 60, when not given.
 
     Raises:
         ConfigurationError: When the name or a parameter can't be given to a model.

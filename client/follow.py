@@ -24,6 +24,7 @@ from perdure.runs.events import EndBase, Event
 from perdure.runs.frozen import Frozen
 from perdure.runs.ids import step_of
 from perdure.runs.run import Run
+from perdure.runs.status import WaitingOn
 
 RECONNECT_FOR = timedelta(seconds=60)
 """How long the server may be away before following gives up."""
@@ -72,8 +73,20 @@ def translated(exc: RPCError, run_id: str | None) -> PerdureError:
     )
 
 
+RESUMED = "perdure_resumed"
+"""Memo of an execution that resumes a Run: where the Run's history before it begins."""
+
+
+def first_execution(description: WorkflowExecutionDescription) -> str:
+    """Return the first of the executions that continued as new, up to this one."""
+    info = description.raw_description.workflow_execution_info
+    return info.first_run_id or description.run_id
+
+
 async def latest(client: Client, run_id: str) -> Run:
     """Return the Run as its history has it now, reading only its latest execution.
+
+    What a Step waits for that is to be tried again is not in the history; the server tells.
 
     Raises:
         RunNotFound: When there is no such Run.
@@ -89,7 +102,31 @@ async def latest(client: Client, run_id: str) -> Run:
         raise translated(exc, run_id) from exc
     if projection.run is None:
         raise RunNotFound(f"The history of Run {run_id!r} is empty.")
-    return projection.run
+    run = projection.run
+    waiting = None if run.status.is_terminal else _retrying(description)
+    return run if waiting is None else run.model_copy(update={"waiting_on": waiting})
+
+
+def _retrying(description: WorkflowExecutionDescription) -> WaitingOn | None:
+    """Return that the Run waits for the next attempt of a Step, if that is all it does."""
+    pending = description.raw_description.pending_activities
+    waiting = [info for info in pending if _waits_to_retry(info)]
+    if not waiting or len(waiting) < len(pending):
+        return None
+    info = min(waiting, key=lambda each: each.scheduled_time.ToNanoseconds())
+    failure = info.last_failure
+    code = failure.application_failure_info.type or "worker_lost"
+    return WaitingOn(
+        type="retry",
+        since=info.last_attempt_complete_time.ToDatetime(UTC),
+        expires_at=info.scheduled_time.ToDatetime(UTC),
+        detail=f"attempt {info.attempt} of Step {info.activity_id}, after {code}: "
+        f"{failure.message}",
+    )
+
+
+def _waits_to_retry(info: PendingActivityInfo) -> bool:
+    return info.state == PendingActivityState.PENDING_ACTIVITY_STATE_SCHEDULED and info.attempt > 1
 
 
 class PendingStep(Frozen):
@@ -119,21 +156,20 @@ async def _pending(client: Client, info: PendingActivityInfo) -> PendingStep:
     if info.heartbeat_details.payloads:
         details = await client.data_converter.decode(info.heartbeat_details.payloads, [dict])
         text = details[0].get("text", "")
-    waits = info.state == PendingActivityState.PENDING_ACTIVITY_STATE_SCHEDULED
-    later = waits and info.attempt > 1
     return PendingStep(
         step=step_of(info.activity_id),
         attempt=info.attempt,
         partial_text=text,
         last_failure=info.last_failure.message,
-        next_attempt_at=info.scheduled_time.ToDatetime(UTC) if later else None,
+        next_attempt_at=info.scheduled_time.ToDatetime(UTC) if _waits_to_retry(info) else None,
     )
 
 
 async def follow(client: Client, run_id: str, starting_after: int = -1) -> AsyncIterator[Event]:
     """Yield the Events numbered above `starting_after`, as they happen, until the end.
 
-    Exactly one terminal Event comes last, and carries the whole Run.
+    A terminal Event comes last, and carries the whole Run. One in between is followed by
+    `run.resumed`.
 
     *Cancellation*: stopping to iterate does nothing to the Run.
 
@@ -141,22 +177,35 @@ async def follow(client: Client, run_id: str, starting_after: int = -1) -> Async
         RunNotFound: When there is no such Run.
         EngineUnavailable: When the server stays away for `RECONNECT_FOR`.
     """
-    description = await describe(client, run_id)
-    info = description.raw_description.workflow_execution_info
-    execution: str | None = info.first_run_id or description.run_id
+    firsts = await _first_executions(client, run_id)
     position = starting_after
     before: Run | None = None
-    while execution is not None:
-        projection = Projection(run_id, client.data_converter, before)
-        async for event in _events_of(client, run_id, execution, projection):
-            if event.sequence_number <= position:
-                continue
-            position = event.sequence_number
-            if isinstance(event, EndBase):
-                yield event.model_copy(update={"run": projection.run})
-                return
-            yield event
-        before, execution = projection.run, projection.next_execution
+    for first in firsts:
+        execution: str | None = first
+        while execution is not None:
+            projection = Projection(run_id, client.data_converter, before)
+            async for event in _events_of(client, run_id, execution, projection):
+                if event.sequence_number <= position:
+                    continue
+                position = event.sequence_number
+                if isinstance(event, EndBase):
+                    event = event.model_copy(update={"run": projection.run})
+                yield event
+            before, execution = projection.run, projection.next_execution
+
+
+async def _first_executions(client: Client, run_id: str) -> list[str]:
+    """Return where each life of a Run begins: its start, and every resumption, oldest first."""
+    description = await describe(client, run_id)
+    firsts = [first_execution(description)]
+    while (earlier := await description.memo_value(RESUMED, None)) is not None:
+        firsts.insert(0, earlier)
+        handle = client.get_workflow_handle(run_id, run_id=earlier)
+        try:
+            description = await handle.describe()
+        except RPCError as exc:
+            raise translated(exc, run_id) from exc
+    return firsts
 
 
 async def _events_of(

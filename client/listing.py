@@ -1,22 +1,25 @@
 """Finding Runs: filters, summaries and pages, from Temporal's visibility store."""
 
+import asyncio
 import base64
 from datetime import UTC, datetime
 
 from pydantic import PositiveInt
 from temporalio.client import Client, WorkflowExecution, WorkflowExecutionStatus
+from temporalio.service import RPCError, RPCStatusCode
 
 from perdure.runs.contract import (
     AGENT_ATTRIBUTE,
     RUN_WORKFLOW,
     SESSION_ATTRIBUTE,
     STATUS_ATTRIBUTE,
+    WAITING_ATTRIBUTE,
 )
 from perdure.runs.errors import InvalidRequest
 from perdure.runs.frozen import Frozen
 from perdure.runs.ids import Name
 from perdure.runs.status import RunStatus
-from perdure.workflows.visible import AGENT, COST, SESSION, STATUS, TOKENS
+from perdure.workflows.visible import AGENT, COST, SESSION, STATUS, TOKENS, WAITING
 
 _STATUS_QUERIES = {
     RunStatus.PENDING: f"ExecutionStatus = 'Running' AND {STATUS_ATTRIBUTE} = 'pending'",
@@ -36,10 +39,20 @@ _CLOSED = {
 }
 
 
+_RESUMABLE = (
+    WorkflowExecutionStatus.FAILED,
+    WorkflowExecutionStatus.CANCELED,
+    WorkflowExecutionStatus.TERMINATED,
+    WorkflowExecutionStatus.TIMED_OUT,
+)
+
+
 class RunFilter(Frozen):
     """Which Runs to list; what is not set does not restrict."""
 
     status: RunStatus | None = None
+    waiting: bool = False
+    """Only Runs that wait for a person."""
     agent: Name | None = None
     session_id: Name | None = None
     created_after: datetime | None = None
@@ -51,6 +64,8 @@ class RunFilter(Frozen):
         parts = [f"WorkflowType = '{RUN_WORKFLOW}'", "ExecutionStatus != 'ContinuedAsNew'"]
         if self.status is not None:
             parts.append(_STATUS_QUERIES[self.status])
+        if self.waiting:
+            parts.append(f"ExecutionStatus = 'Running' AND {WAITING_ATTRIBUTE} > ''")
         if self.agent is not None:
             parts.append(f"{AGENT_ATTRIBUTE} = '{self.agent}'")
         if self.session_id is not None:
@@ -71,6 +86,8 @@ class RunSummary(Frozen):
     session_id: str | None = None
     created_at: datetime
     completed_at: datetime | None = None
+    waiting_on: str | None = None
+    """What kind of thing it waits for a person to do, where it does."""
     total_tokens: int = 0
     """Written when a Run ends; 0 while it is open. `get_run` has the present number."""
     total_cost: float = 0.0
@@ -98,12 +115,30 @@ async def list_runs(
         raise InvalidRequest(f"{cursor!r} is not a cursor of a list of Runs.") from exc
     pages = client.list_workflows(chosen.query(), page_size=limit, next_page_token=token)
     await pages.fetch_next_page()
-    found = tuple(_summary(execution) for execution in pages.current_page or ())
+    current = await asyncio.gather(*[_is_current(client, e) for e in pages.current_page or ()])
+    found = tuple(
+        _summary(execution)
+        for execution, kept in zip(pages.current_page or (), current, strict=True)
+        if kept
+    )
     following = pages.next_page_token
     return RunList(
         runs=found,
         next_cursor=base64.urlsafe_b64encode(following).decode() if following else None,
     )
+
+
+async def _is_current(client: Client, execution: WorkflowExecution) -> bool:
+    """Tell whether an execution is how its Run stands: one that ended may have been resumed."""
+    if execution.status not in _RESUMABLE:
+        return True
+    try:
+        described = await client.get_workflow_handle(execution.id).describe()
+    except RPCError as exc:
+        if exc.status is RPCStatusCode.NOT_FOUND:
+            return False
+        raise
+    return described.run_id == execution.run_id
 
 
 def _summary(execution: WorkflowExecution) -> RunSummary:
@@ -115,6 +150,7 @@ def _summary(execution: WorkflowExecution) -> RunSummary:
         status=closed or written,
         agent=attributes.get(AGENT) or "",
         session_id=attributes.get(SESSION),
+        waiting_on=(attributes.get(WAITING) or None) if closed is None else None,
         created_at=execution.start_time,
         completed_at=execution.close_time,
         total_tokens=attributes.get(TOKENS) or 0,

@@ -1,33 +1,26 @@
 """`RunManager`: start Runs, follow them, find them, stop them."""
 
-import secrets
 from collections.abc import AsyncIterator, Mapping
+from datetime import UTC, datetime
 
-from pydantic import ValidationError
-from temporalio.client import Client
-from temporalio.common import SearchAttributePair, TypedSearchAttributes, WorkflowIDReusePolicy
-from temporalio.exceptions import WorkflowAlreadyStartedError
+from temporalio.client import Client, WorkflowUpdateFailedError
 from temporalio.service import RPCError, RPCStatusCode
 
-from perdure.client import follow
+from perdure.client import continuing, follow
+from perdure.client.continuing import Fork
 from perdure.client.listing import RunFilter, RunList, list_runs
+from perdure.client.start import Launch, check_size, checked_id, launch, new_id
 from perdure.client.workers import require_worker
 from perdure.engine.connect import connect
 from perdure.engine.settings import Settings
-from perdure.runs import contract
-from perdure.runs.contract import RunRequest
-from perdure.runs.errors import ErrorCode, InvalidRequest, RunAlreadyExists
-from perdure.runs.events import ContextBundle, Event, RunStart
-from perdure.runs.ids import is_valid_id
-from perdure.runs.limits import MAX_INPUT_BYTES, Limits, Timeouts
+from perdure.runs import contract, record
+from perdure.runs.contract import CancelRequest, RaiseLimitsRequest, RunRequest
+from perdure.runs.errors import InvalidRequest
+from perdure.runs.events import CancelMode, ContextBundle, Event, RunStart
+from perdure.runs.limits import Limits, OnLimit, Timeouts
 from perdure.runs.messages import without_lone_surrogates
 from perdure.runs.run import Run
-from perdure.runs.status import RunStatus
 from perdure.workflows.run import RunWorkflow
-from perdure.workflows.visible import AGENT, SESSION, STATUS
-
-SUMMARY_CHARS = 100
-"""Of the input, in the one line that the Temporal UI shows; it refuses more than 400 bytes."""
 
 
 class RunManager:
@@ -59,7 +52,9 @@ class RunManager:
         run_id: str | None = None,
         session_id: str | None = None,
         context: ContextBundle | None = None,
+        model: str | None = None,
         limits: Limits | None = None,
+        on_limit: OnLimit | None = None,
         timeouts: Timeouts | None = None,
         metadata: Mapping[str, str] | None = None,
     ) -> str:
@@ -73,7 +68,11 @@ class RunManager:
             run_id: Chosen by us when not given.
             session_id: The conversation that the Run belongs to.
             context: Earlier messages and variables.
+            model: Instead of the agent's.
             limits: Over the agent's own.
+            on_limit: What happens when one is reached: `stop` (the default) ends the Run
+                `failed`, `finalize` lets the model conclude without tools, `pause` waits for
+                `raise_limits`.
             timeouts: Over the agent's own.
             metadata: Kept with the Run, for you.
 
@@ -84,34 +83,21 @@ class RunManager:
             EngineUnavailable: When Temporal does not answer.
         """
         start = RunStart(
-            agent=_checked_id("agent", agent),
+            agent=checked_id("agent", agent),
             input=without_lone_surrogates(input),
-            session_id=_checked_id("session", session_id) if session_id else None,
+            session_id=checked_id("session", session_id) if session_id else None,
             context=context or ContextBundle(),
+            model=model,
             limits=limits or Limits(),
+            on_limit=on_limit,
             timeouts=timeouts or Timeouts(),
             metadata=dict(metadata or {}),
         )
-        _check_size(start)
-        chosen = _checked_id("Run", run_id or f"run_{secrets.token_hex(10)}")
-        await require_worker(self.client, self.task_queue)
-        try:
-            await self.client.start_workflow(
-                RunWorkflow.run,
-                RunRequest(start=start),
-                id=chosen,
-                task_queue=self.task_queue,
-                id_reuse_policy=WorkflowIDReusePolicy.REJECT_DUPLICATE,
-                search_attributes=_attributes(start),
-                static_summary=f"{agent}: {start.input[:SUMMARY_CHARS]}",
-            )
-        except WorkflowAlreadyStartedError as exc:
-            raise RunAlreadyExists(
-                f"A Run {chosen!r} was started before.",
-                hint=f"Follow it: `perdure watch {chosen}`.",
-            ) from exc
-        except RPCError as exc:
-            raise follow.translated(exc, None) from exc
+        check_size(start)
+        chosen = checked_id("Run", run_id or new_id())
+        run = Run.begin(record.queued(chosen, start, datetime.now(UTC)))
+        launched = Launch(chosen, RunRequest(start=start), run)
+        await launch(self.client, self.task_queue, launched)
         return chosen
 
     async def execute_run(
@@ -192,56 +178,110 @@ class RunManager:
                 raise InvalidRequest(f"Temporal refused the query: {exc.message}") from exc
             raise follow.translated(exc, None) from exc
 
-    async def cancel(self, run_id: str, reason: str = "") -> Run:
+    async def cancel(self, run_id: str, reason: str = "", *, mode: CancelMode = "now") -> Run:
         """Ask a Run to stop, and return it as it stands then.
 
-        What is in flight is told and brings back what it has; nothing new starts. A Run that
-        has ended is returned unchanged.
+        Nothing new starts. A Run that has ended is returned unchanged; one that no worker has
+        picked up yet ends as soon as one does.
 
-        *Idempotency*: asking twice is asking once.
+        *Idempotency*: asking twice is asking once; `after_step` can still be made more urgent.
+
+        Args:
+            run_id: Which Run.
+            reason: Kept with the Run.
+            mode: `now` tells what is in flight to stop, which brings back what it has;
+                `after_step` lets it end first; `rollback` is `now`, and the Run's Session forgets
+                its messages.
 
         Raises:
             RunNotFound: When there is no such Run.
             EngineUnavailable: When Temporal does not answer.
         """
+        handle = self.client.get_workflow_handle(run_id)
         try:
-            await self.client.get_workflow_handle(run_id).cancel(reason=reason)
+            if mode == "now":
+                await handle.cancel(reason=reason)
+            else:
+                await handle.signal(RunWorkflow.on_cancel, CancelRequest(reason=reason, mode=mode))
         except RPCError as exc:
-            # A closed workflow is "not found" to a cancel request; describing it tells which.
+            # A closed workflow is "not found" to a request; describing it tells which.
             if exc.status is not RPCStatusCode.NOT_FOUND:
                 raise follow.translated(exc, run_id) from exc
         return await self.get_run(run_id)
 
+    async def raise_limits(self, run_id: str, limits: Limits) -> Run:
+        """Change how much a Run may use; one that is paused at a limit goes on.
 
-def _checked_id(what: str, given: str) -> str:
-    if not is_valid_id(given):
-        raise InvalidRequest(
-            f"{given[:80]!r} can't name a {what}.",
-            hint="Use 1 to 128 letters, digits and . _ : @ -, beginning with a letter or digit.",
-        )
-    return given
+        Args:
+            run_id: Which Run.
+            limits: Those to change.
 
+        Raises:
+            RunNotFound: When there is no such Run.
+            RunAlreadyTerminal: When it has ended; resume it with other limits.
+            InvalidRequest: When it waits for a limit, and this is not enough.
+            NoWorker: When nothing would take the change.
+            EngineUnavailable: When Temporal does not answer.
+        """
+        run = await self.get_run(run_id)
+        record.check_limits(run, limits)
+        await require_worker(self.client, self.task_queue)
+        handle = self.client.get_workflow_handle(run_id)
+        try:
+            await handle.execute_update(
+                RunWorkflow.on_raise_limits, RaiseLimitsRequest(limits=limits)
+            )
+        except WorkflowUpdateFailedError as exc:
+            record.check_limits(await self.get_run(run_id), limits)
+            raise InvalidRequest(f"The Run refused the limits: {exc.cause}.") from exc
+        except RPCError as exc:
+            if exc.status is RPCStatusCode.NOT_FOUND:
+                record.check_limits(await self.get_run(run_id), limits)
+            raise follow.translated(exc, run_id) from exc
+        return await self.get_run(run_id)
 
-def _check_size(start: RunStart) -> None:
-    if not start.input.strip():
-        raise InvalidRequest("The input is empty.", hint="Say what the agent is to do.")
-    try:
-        size = len(start.model_dump_json())
-    except (ValueError, ValidationError) as exc:
-        raise InvalidRequest(f"The context is not JSON: {exc}.") from exc
-    if size > MAX_INPUT_BYTES:
-        raise InvalidRequest(
-            f"The input with its context has {size:,} characters; {MAX_INPUT_BYTES:,} are allowed.",
-            hint="Pass large data by reference, through a tool.",
-            code=ErrorCode.PAYLOAD_TOO_LARGE,
-        )
+    async def resume(
+        self, run_id: str, *, limits: Limits | None = None, timeouts: Timeouts | None = None
+    ) -> Run:
+        """Let a failed, cancelled or timed out Run go on from its last good Step.
 
+        Same id, same totals, one stream of Events. What completed is not executed again; calls
+        that were stopped are, unless their tool is `unsafe`.
 
-def _attributes(start: RunStart) -> TypedSearchAttributes:
-    pairs = [
-        SearchAttributePair(STATUS, RunStatus.PENDING.value),
-        SearchAttributePair(AGENT, start.agent),
-    ]
-    if start.session_id is not None:
-        pairs.append(SearchAttributePair(SESSION, start.session_id))
-    return TypedSearchAttributes(pairs)
+        Args:
+            run_id: Which Run.
+            limits: Those to change: a Run that reached one would only reach it again.
+            timeouts: Those to change; the Run's own time begins anew.
+
+        Raises:
+            RunNotFound: When there is no such Run.
+            RunNotResumable: When it is open or completed, or would only fail again.
+            NoWorker: When nothing would pick it up.
+            EngineUnavailable: When Temporal does not answer.
+        """
+        changed = limits or Limits(), timeouts or Timeouts()
+        return await continuing.resume(self.client, self.task_queue, run_id, *changed)
+
+    async def fork(
+        self, run_id: str, changed: Fork | None = None, *, new_run_id: str | None = None
+    ) -> str:
+        """Start a Run that begins where another stood after one of its Steps; return its id.
+
+        The Steps up to there are taken over, not executed; the original stays as it is. The new
+        Run counts its own usage only.
+
+        Args:
+            run_id: The original.
+            changed: From which Step, and what is to be different.
+            new_run_id: Chosen by us when not given.
+
+        Raises:
+            RunNotFound: When there is no such Run.
+            InvalidRequest: When there is no such Step, or nothing would be left to do.
+            RunAlreadyExists: When `new_run_id` was used before.
+            NoWorker: When nothing would pick it up.
+            EngineUnavailable: When Temporal does not answer.
+        """
+        chosen = checked_id("Run", new_run_id or new_id())
+        await continuing.fork(self.client, self.task_queue, run_id, chosen, changed or Fork())
+        return chosen

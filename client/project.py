@@ -5,6 +5,7 @@ workflow records while it executes, `perdure.runs.record` makes here of the same
 projected Run equals the one that the workflow answers queries with (timestamps apart).
 """
 
+import json
 from collections.abc import Callable, Coroutine
 from datetime import UTC, datetime
 from typing import Any, ClassVar, TypeVar
@@ -17,8 +18,14 @@ from temporalio.converter import DataConverter
 from temporalio.exceptions import ApplicationError
 
 from perdure.runs import contract, record
-from perdure.runs.contract import CancelRequest, RunRequest, ToolRequest
-from perdure.runs.decide import Finish, decide
+from perdure.runs.contract import (
+    CancelRequest,
+    ModelRequest,
+    RaiseLimitsRequest,
+    RunRequest,
+    ToolRequest,
+)
+from perdure.runs.decide import CallModel, Finish, decide
 from perdure.runs.errors import ErrorCode, IllegalEvent, RunError, error
 from perdure.runs.events import Event
 from perdure.runs.ids import step_of
@@ -44,6 +51,7 @@ class Projection:
         self._run_id = run_id
         self._converter = converter
         self._step_of_schedule: dict[int, int] = {}
+        self._is_ending = False
         self.next_execution: str | None = None
         """The execution that goes on with this Run, once it continued as new."""
 
@@ -72,10 +80,13 @@ class Projection:
         attributes = event.workflow_execution_started_event_attributes
         # Activities are numbered anew in each execution's history.
         self._step_of_schedule.clear()
+        self._is_ending = False
         request = await self._decoded(attributes.input, RunRequest)
         if request.carried is not None:
             self.run = self.run or request.carried
-            return None
+            if request.resumption is None or not self.run.status.is_terminal:
+                return None
+            return record.resumed(self.run, at, request.resumption)
         if request.start is None:
             raise IllegalEvent(f"{self._run_id!r} is not a Run.")
         return record.queued(self._run_id, request.start, at)
@@ -89,7 +100,9 @@ class Projection:
         attributes = event.activity_task_scheduled_event_attributes
         self._step_of_schedule[event.event_id] = step_of(attributes.activity_id)
         if attributes.activity_type.name == contract.CALL_MODEL:
-            return record.model_step_started(self._open, at)
+            asked = await self._decoded(attributes.input, ModelRequest)
+            call = CallModel(asked.turn, asked.purpose, model=asked.model, limit=asked.limit)
+            return record.model_step_started(self._open, at, call)
         request = await self._decoded(attributes.input, ToolRequest)
         return record.tool_step_started(self._open, at, request.name, request.call_id)
 
@@ -121,9 +134,31 @@ class Projection:
         if attributes.signal_name != contract.CANCEL_SIGNAL:
             return None
         request = await self._decoded(attributes.input, CancelRequest)
-        return record.cancel_requested(self._open, at, request.reason)
+        return record.cancel_requested(self._open, at, request.reason, request.mode)
+
+    async def _updated(self, event: HistoryEvent, at: datetime) -> Event | None:
+        asked = event.workflow_execution_update_accepted_event_attributes.accepted_request.input
+        if asked.name != contract.RAISE_LIMITS_UPDATE:
+            return None
+        request = await self._decoded(asked.args, RaiseLimitsRequest)
+        return record.limits_raised(self._open, at, request.limits)
+
+    async def _indexed(self, event: HistoryEvent, at: datetime) -> Event | None:
+        attributes = event.upsert_workflow_search_attributes_event_attributes
+        written = attributes.search_attributes.indexed_fields.get(contract.WAITING_ATTRIBUTE)
+        if written is None:
+            return None
+        waits = json.loads(written.data or b'""')
+        return record.paused(self._open, at) if waits else record.unpaused(self._open, at)
+
+    async def _marked(self, event: HistoryEvent, at: datetime) -> Event | None:
+        # A Run has one local activity: with it, at its end, it asks for its own cancellation.
+        self._is_ending = True
+        return None
 
     async def _cancel_requested(self, event: HistoryEvent, at: datetime) -> Event | None:
+        if self._is_ending:
+            return None
         cause = event.workflow_execution_cancel_requested_event_attributes.cause
         return record.cancel_requested(self._open, at, cause)
 
@@ -208,6 +243,9 @@ class Projection:
         EventType.EVENT_TYPE_ACTIVITY_TASK_CANCELED: _activity_canceled,
         EventType.EVENT_TYPE_WORKFLOW_EXECUTION_SIGNALED: _signaled,
         EventType.EVENT_TYPE_WORKFLOW_EXECUTION_CANCEL_REQUESTED: _cancel_requested,
+        EventType.EVENT_TYPE_WORKFLOW_EXECUTION_UPDATE_ACCEPTED: _updated,
+        EventType.EVENT_TYPE_UPSERT_WORKFLOW_SEARCH_ATTRIBUTES: _indexed,
+        EventType.EVENT_TYPE_MARKER_RECORDED: _marked,
         EventType.EVENT_TYPE_TIMER_FIRED: _timer_fired,
         EventType.EVENT_TYPE_WORKFLOW_EXECUTION_CONTINUED_AS_NEW: _continued,
         EventType.EVENT_TYPE_WORKFLOW_EXECUTION_COMPLETED: _completed,

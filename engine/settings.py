@@ -12,6 +12,7 @@ from pydantic import Field, SecretStr, field_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from perdure.runs.contract import DEFAULT_TASK_QUEUE
+from perdure.runs.usage import Price
 
 EXAMPLE_AGENTS = "perdure.examples.assistant.agent"
 """What a worker serves when nothing is named: the agent of the README."""
@@ -34,6 +35,10 @@ class Settings(BaseSettings):
     """Key of the model provider. Used by workers only, never written anywhere."""
     openai_base_url: str | None = Field(None, alias="OPENAI_BASE_URL")
     """Any endpoint of the same protocol: Ollama, vLLM, llama.cpp, a proxy."""
+    prices: dict[str, Price] = Field(default_factory=dict)
+    """Your own prices by model, in USD per million tokens, as JSON:
+    `{"my-model": {"input": 1, "output": 4, "cached_input": 0.1}}`. Other models have those of
+    `genai-prices`."""
     ui_url: str | None = None
     """Where the Temporal UI is; known by itself for a local server and for Temporal Cloud."""
     data_dir: Path = Field(default_factory=lambda: platformdirs.user_data_path("perdure"))

@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from perdure.agents.agent import Agent
+    from perdure.agents.context import ToolContext, tool_context
     from perdure.agents.tool import Tool, tool
     from perdure.client.listing import RunFilter, RunSummary
     from perdure.client.manager import RunManager
     from perdure.runs.errors import ErrorCode, PerdureError, RunError
     from perdure.runs.events import ContextBundle, Event
     from perdure.runs.limits import Limits, Timeouts
+    from perdure.runs.retries import RetryRule
     from perdure.runs.run import Run
     from perdure.runs.status import RunStatus, StopReason
     from perdure.runs.steps import Step, ToolCall
@@ -27,6 +29,7 @@ _HOMES = {
     "Event": "perdure.runs.events",
     "Limits": "perdure.runs.limits",
     "PerdureError": "perdure.runs.errors",
+    "RetryRule": "perdure.runs.retries",
     "Run": "perdure.runs.run",
     "RunError": "perdure.runs.errors",
     "RunFilter": "perdure.client.listing",
@@ -38,8 +41,10 @@ _HOMES = {
     "Timeouts": "perdure.runs.limits",
     "Tool": "perdure.agents.tool",
     "ToolCall": "perdure.runs.steps",
+    "ToolContext": "perdure.agents.context",
     "Usage": "perdure.runs.usage",
     "tool": "perdure.agents.tool",
+    "tool_context": "perdure.agents.context",
 }
 
 __all__ = [
@@ -49,6 +54,7 @@ __all__ = [
     "Event",
     "Limits",
     "PerdureError",
+    "RetryRule",
     "Run",
     "RunError",
     "RunFilter",
@@ -60,8 +66,10 @@ __all__ = [
     "Timeouts",
     "Tool",
     "ToolCall",
+    "ToolContext",
     "Usage",
     "tool",
+    "tool_context",
 ]
 
 

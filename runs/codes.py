@@ -38,6 +38,8 @@ class ErrorCode(StrEnum):
     MAX_TOOL_CALLS = "max_tool_calls"
     MAX_TOKENS = "max_tokens"
     MAX_COST = "max_cost"
+    MAX_IDENTICAL_CALLS = "max_identical_calls"
+    MAX_OUTPUT = "max_output"
     RUN_TIMEOUT = "run_timeout"
     TERMINATED = "terminated"
     INTERNAL = "internal"
@@ -45,6 +47,8 @@ class ErrorCode(StrEnum):
     PAYLOAD_TOO_LARGE = "payload_too_large"
     RUN_NOT_FOUND = "run_not_found"
     RUN_ALREADY_EXISTS = "run_already_exists"
+    RUN_ALREADY_TERMINAL = "run_already_terminal"
+    RUN_NOT_RESUMABLE = "run_not_resumable"
     ENGINE_UNAVAILABLE = "engine_unavailable"
     NO_WORKER = "no_worker"
     CONFIGURATION = "configuration"
@@ -185,6 +189,16 @@ MEANINGS: dict[ErrorCode, tuple[str, Retried, str]] = {
         "Raise limits.max_tokens.",
     ),
     ErrorCode.MAX_COST: ("The Run reached its limit of cost.", "no", "Raise limits.max_cost."),
+    ErrorCode.MAX_IDENTICAL_CALLS: (
+        "The model repeated the same tool call, and got the same result, again and again.",
+        "no",
+        "Tell the model what else to do, or raise limits.max_identical_calls.",
+    ),
+    ErrorCode.MAX_OUTPUT: (
+        "The model's answer was longer than allowed; it was stopped, and what it said is kept.",
+        "no",
+        "Raise limits.max_output_bytes, or ask for less.",
+    ),
     ErrorCode.RUN_TIMEOUT: (
         "The Run took longer than its time limit.",
         "no",
@@ -214,6 +228,16 @@ MEANINGS: dict[ErrorCode, tuple[str, Retried, str]] = {
         "A Run of that id was started before.",
         "no",
         "Choose another id, or follow the Run there is.",
+    ),
+    ErrorCode.RUN_ALREADY_TERMINAL: (
+        "The Run has ended, so this can't be done to it any more.",
+        "no",
+        "Resume it, or fork it.",
+    ),
+    ErrorCode.RUN_NOT_RESUMABLE: (
+        "The Run can't go on from where it stands.",
+        "no",
+        "The message says what is missing; a fork can always go another way.",
     ),
     ErrorCode.ENGINE_UNAVAILABLE: (
         "Temporal does not answer at the configured address.",

@@ -6,13 +6,14 @@ histories of Runs that are going on hold it. `tests/runs/test_contract.py` freez
 
 from typing import Any
 
-from perdure.runs.events import RunStart
+from perdure.runs.errors import RunError
+from perdure.runs.events import CancelMode, RunStart
 from perdure.runs.frozen import Frozen
-from perdure.runs.limits import MAX_PAGE_BYTES, Limits, Timeouts
+from perdure.runs.limits import MAX_PAGE_BYTES, Limits, Terms, Timeouts
 from perdure.runs.messages import Message, SentMessage
 from perdure.runs.run import Run
 from perdure.runs.status import RunStatus, WaitingOn
-from perdure.runs.steps import Mark
+from perdure.runs.steps import Mark, Purpose
 from perdure.runs.usage import Usage
 from pydantic import Field
 
@@ -20,6 +21,7 @@ DEFAULT_TASK_QUEUE = "perdure"
 
 RUN_WORKFLOW = "Run"
 CANCEL_SIGNAL = "cancel"
+RAISE_LIMITS_UPDATE = "raise_limits"
 RUN_QUERY = "run"
 STATUS_QUERY = "status"
 TRANSCRIPT_QUERY = "transcript"
@@ -33,13 +35,24 @@ AGENT_ATTRIBUTE = "PerdureAgent"
 SESSION_ATTRIBUTE = "PerdureSession"
 TOKENS_ATTRIBUTE = "PerdureTokens"
 COST_ATTRIBUTE = "PerdureCost"
+WAITING_ATTRIBUTE = "PerdureWaiting"
+
+
+class Resumption(Frozen):
+    """That an ended Run goes on, in a new execution of the same workflow id."""
+
+    first_execution: str
+    """Where the history of the Run so far begins: a Temporal run id."""
+    limits: Limits = Limits()
+    timeouts: Timeouts = Timeouts()
 
 
 class RunRequest(Frozen):
-    """Input of the workflow `Run`: how it starts, or the Run it continues as new."""
+    """Input of the workflow `Run`: how it starts, or the Run it continues, as new or resumed."""
 
     start: RunStart | None = None
     carried: Run | None = None
+    resumption: Resumption | None = None
 
 
 class RunResult(Frozen):
@@ -61,9 +74,17 @@ class ModelRequest(Frozen):
     messages: tuple[SentMessage, ...] | None = None
     """What came after it: large results, which the history holds already, by reference. None
     when the rest is too large to be sent along: then it is queried."""
-    limits: Limits | None = None
-    """The Run's own limits, sent with the first call, to be completed with the agent's."""
+    purpose: Purpose = "turn"
+    model: str | None = None
+    """Instead of the agent's."""
+    summarise: int = 0
+    """Messages, from the first one, that a compaction sums up."""
+    limit: RunError | None = None
+    """The limit that was reached, where the model is to conclude."""
+    terms: Terms | None = None
+    """The Run's own, until a first call has completed them with the agent's."""
     timeouts: Timeouts = Timeouts()
+    max_output_bytes: int | None = None
 
 
 class ToolRequest(Frozen):
@@ -76,6 +97,8 @@ class ToolRequest(Frozen):
     name: str
     arguments: str
     """The text of a JSON object, already checked against the tool's schema."""
+    idempotency_key: str = ""
+    """The same for every attempt, replay and resumption of this call; another one in a fork."""
     variables: dict[str, Any] = Field(default_factory=dict)
 
 
@@ -83,6 +106,13 @@ class CancelRequest(Frozen):
     """Input of the signal `cancel`."""
 
     reason: str = ""
+    mode: CancelMode = "now"
+
+
+class RaiseLimitsRequest(Frozen):
+    """Input of the update `raise_limits`; what is not set stays as it is."""
+
+    limits: Limits
 
 
 class RunPageRequest(Frozen):

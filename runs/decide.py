@@ -1,24 +1,32 @@
 """What a Run does next: a pure function of what is recorded.
 
-Every rule about going on, stopping and why stands here, as a branch; workflow code has none.
-The result is data, so that "what would this Run do next" can be asked, tested and logged.
+Every rule about going on, stopping and why stands here or in `limit_rules`, as a branch;
+workflow code has none. The result is data, so that "what would this Run do next" can be asked,
+tested and logged.
 """
 
 from dataclasses import dataclass
 
 from perdure.runs.errors import ErrorCode, IllegalEvent, RunError, error
 from perdure.runs.events import Cancel
+from perdure.runs.limit_rules import before_model, before_tools
 from perdure.runs.limits import MAX_REJECTED_TURNS, MAX_TRANSCRIPT_BYTES
 from perdure.runs.run import Run
 from perdure.runs.status import RunStatus, StopReason
-from perdure.runs.steps import Step, ToolCall
+from perdure.runs.steps import Purpose, Step, ToolCall
+from perdure.runs.transcript import cut, has_followed_up, is_nearly_full, last_answer
 
 
 @dataclass(frozen=True)
 class CallModel:
-    """Ask the model for the next turn."""
+    """Call the model: for the next turn, to conclude, or to sum up older messages."""
 
     turn: int
+    purpose: Purpose = "turn"
+    model: str | None = None
+    """The model that the Run goes on with, where the one before is given up."""
+    limit: RunError | None = None
+    """The limit that was reached, where the model is to conclude."""
 
 
 @dataclass(frozen=True)
@@ -27,6 +35,13 @@ class CallTools:
 
     turn: int
     calls: tuple[ToolCall, ...]
+
+
+@dataclass(frozen=True)
+class Pause:
+    """Wait until a person raises the limit."""
+
+    limit: RunError
 
 
 @dataclass(frozen=True)
@@ -40,7 +55,7 @@ class Finish:
     reason: str = ""
 
 
-Decision = CallModel | CallTools | Finish
+Decision = CallModel | CallTools | Pause | Finish
 
 
 def decide(run: Run) -> Decision:
@@ -53,15 +68,20 @@ def decide(run: Run) -> Decision:
         raise IllegalEvent(f"Run {run.run_id!r} has nothing to decide.")
     if run.cancel is not None:
         return _stopped(run.cancel)
-    last = _last_model_step(run)
-    if last is not None and last.status != "completed":
-        return _failed(last)
+    failed = _failed_step(run)
+    if failed is not None:
+        return _after_failure(run, failed)
     requested = _requested_calls(run)
     if requested:
-        return _within_call_limit(run, requested)
-    if last is not None and not _asked_for_tools(run, last):
-        return Finish(RunStatus.COMPLETED, StopReason.END_TURN, output=last.text or "")
-    return _limit_reached(run) or _misbehaved(run) or CallModel(run.turn + 1)
+        reached = before_tools(run, len(requested))
+        return CallTools(run.turn, requested) if reached is None else _at_limit(run, reached)
+    answer = last_answer(run)
+    if answer is not None and _is_final(run, answer):
+        return _completed(run, answer)
+    reached = before_model(run)
+    if reached is not None:
+        return _at_limit(run, reached)
+    return _too_much(run) or _misbehaved(run) or _next_call(run)
 
 
 def _stopped(request: Cancel) -> Finish:
@@ -70,14 +90,27 @@ def _stopped(request: Cancel) -> Finish:
     return Finish(RunStatus.CANCELLED, StopReason.USER_CANCEL, reason=request.reason)
 
 
-def _failed(step: Step) -> Finish:
+def _completed(run: Run, answer: Step) -> Finish:
+    why = StopReason.END_TURN
+    if answer.purpose == "conclude" and run.limit_reached is not None:
+        why = STOP_REASONS.get(run.limit_reached.code, StopReason.END_TURN)
+    return Finish(RunStatus.COMPLETED, why, output=answer.text or "")
+
+
+def _after_failure(run: Run, step: Step) -> Decision:
     why = step.error or error(ErrorCode.INTERNAL, f"Step {step.number} failed without a reason.")
-    return Finish(
-        RunStatus.FAILED,
-        STOP_REASONS.get(why.code, StopReason.ERROR),
-        output=step.text,
-        error=why.model_copy(update={"step": step.number}),
-    )
+    if why.fallback is not None:
+        return CallModel(step.turn, step.purpose, model=why.fallback, limit=run.limit_reached)
+    if why.code is ErrorCode.CONTEXT_OVERFLOW and step.purpose == "turn" and _can_compact(run):
+        return CallModel(step.turn, "compact")
+    if step.purpose == "conclude" and run.limit_reached is not None:
+        return _failed(run.limit_reached.model_copy(update={"step": step.number}), step.text)
+    return _failed(why.model_copy(update={"step": step.number}), step.text)
+
+
+def _failed(why: RunError, said: str | None = None) -> Finish:
+    reason = STOP_REASONS.get(why.code, StopReason.ERROR)
+    return Finish(RunStatus.FAILED, reason, output=said, error=why)
 
 
 STOP_REASONS = {
@@ -85,54 +118,65 @@ STOP_REASONS = {
     ErrorCode.REFUSED: StopReason.REFUSAL,
     ErrorCode.MAX_TURNS: StopReason.MAX_TURNS,
     ErrorCode.MAX_TOOL_CALLS: StopReason.MAX_TOOL_CALLS,
+    ErrorCode.MAX_IDENTICAL_CALLS: StopReason.MAX_IDENTICAL_CALLS,
     ErrorCode.MAX_TOKENS: StopReason.MAX_TOKENS,
     ErrorCode.MAX_COST: StopReason.MAX_COST,
+    ErrorCode.MAX_OUTPUT: StopReason.MAX_OUTPUT,
     ErrorCode.TERMINATED: StopReason.TERMINATED,
 }
 """Stop reasons of error codes; all others are `error`."""
 
 
-def _limit(code: ErrorCode, message: str) -> Finish:
-    return Finish(
-        RunStatus.FAILED, STOP_REASONS.get(code, StopReason.ERROR), error=error(code, message)
-    )
+def _at_limit(run: Run, reached: RunError) -> Decision:
+    match run.on_limit:
+        case "finalize":
+            return CallModel(next_turn(run), "conclude", limit=reached)
+        case "pause":
+            return Pause(reached)
+        case _:
+            return _failed(reached)
 
 
-def _within_call_limit(run: Run, requested: tuple[ToolCall, ...]) -> Decision:
-    allowed = run.limits.max_tool_calls
-    if allowed is not None and run.usage.tool_calls + len(requested) > allowed:
-        return _limit(
-            ErrorCode.MAX_TOOL_CALLS,
-            f"The model asked for {len(requested)} more tool calls after "
-            f"{run.usage.tool_calls} of {allowed}.",
-        )
-    return CallTools(run.turn, requested)
+def _next_call(run: Run) -> CallModel:
+    if is_nearly_full(run) and _can_compact(run):
+        return CallModel(next_turn(run), "compact")
+    return CallModel(next_turn(run))
 
 
-def _limit_reached(run: Run) -> Finish | None:
-    limits = run.limits
-    if limits.max_turns is not None and run.turn >= limits.max_turns:
-        return _limit(ErrorCode.MAX_TURNS, f"The Run had its {limits.max_turns} turns.")
-    if limits.max_tokens is not None and run.total_tokens >= limits.max_tokens:
-        return _limit(
-            ErrorCode.MAX_TOKENS, f"The Run used {run.total_tokens} of {limits.max_tokens} tokens."
-        )
-    if limits.max_cost is not None and run.total_cost >= limits.max_cost:
-        return _limit(
-            ErrorCode.MAX_COST, f"The Run cost {run.total_cost:.4f} of {limits.max_cost} USD."
-        )
-    if run.transcript_chars > MAX_TRANSCRIPT_BYTES:
-        return _limit(
+def next_turn(run: Run) -> int:
+    """Return the number of the turn that the next model call belongs to.
+
+    One that failed, or that only made room, did not use its turn up.
+    """
+    last = next((step for step in reversed(run.steps) if step.kind == "model"), None)
+    if last is None:
+        return 1
+    return last.turn + (last.status == "completed" and last.purpose != "compact")
+
+
+def _can_compact(run: Run) -> bool:
+    """Tell whether there is something to sum up, and an answer since that was done last."""
+    answer = last_answer(run)
+    if run.compaction is not None and (answer is None or answer.number < run.compaction.step):
+        return False
+    return cut(run) is not None
+
+
+def _too_much(run: Run) -> Finish | None:
+    if run.transcript_chars <= MAX_TRANSCRIPT_BYTES:
+        return None
+    return _failed(
+        error(
             ErrorCode.CONTEXT_OVERFLOW,
             f"The Run's messages hold {run.transcript_chars} characters, "
             f"more than {MAX_TRANSCRIPT_BYTES}.",
         )
-    return None
+    )
 
 
 def _misbehaved(run: Run) -> Finish | None:
     turns = 0
-    calls = list(run.tool_calls[-MAX_REJECTED_TURNS * 128 :])
+    calls = [c for c in run.tool_calls[-MAX_REJECTED_TURNS * 128 :] if _counts(run, c)]
     while calls and calls[-1].status == "rejected":
         model_step = calls[-1].model_step
         if any(c.status != "rejected" for c in calls if c.model_step == model_step):
@@ -141,14 +185,24 @@ def _misbehaved(run: Run) -> Finish | None:
         turns += 1
     if turns < MAX_REJECTED_TURNS:
         return None
-    return _limit(
-        ErrorCode.MODEL_MISBEHAVING,
-        f"{turns} turns in a row, no tool call of the model could be executed.",
+    return _failed(
+        error(
+            ErrorCode.MODEL_MISBEHAVING,
+            f"{turns} turns in a row, no tool call of the model could be executed.",
+        )
     )
 
 
-def _last_model_step(run: Run) -> Step | None:
-    return next((step for step in reversed(run.steps) if step.kind == "model"), None)
+def _counts(run: Run, call: ToolCall) -> bool:
+    return call.model_step > run.resumed_step
+
+
+def _failed_step(run: Run) -> Step | None:
+    """Return the last model Step, if it failed since the Run was started or resumed."""
+    for step in reversed(run.steps[run.resumed_step :]):
+        if step.kind == "model":
+            return step if step.status != "completed" else None
+    return None
 
 
 def _requested_calls(run: Run) -> tuple[ToolCall, ...]:
@@ -161,5 +215,8 @@ def _requested_calls(run: Run) -> tuple[ToolCall, ...]:
     return tuple(reversed(requested))
 
 
-def _asked_for_tools(run: Run, step: Step) -> bool:
-    return bool(run.tool_calls) and run.tool_calls[-1].model_step == step.number
+def _is_final(run: Run, answer: Step) -> bool:
+    """Tell whether an answer needs nothing more: no tools asked for, nothing said since."""
+    if has_followed_up(run, answer):
+        return False
+    return not (run.tool_calls and run.tool_calls[-1].model_step == answer.number)

@@ -4,6 +4,8 @@
     ├── InvalidRequest      the input was refused before anything started
     ├── RunNotFound         no Run of that id (or its history has expired)
     ├── RunAlreadyExists    a Run of that id has been started before
+    ├── RunAlreadyTerminal  the Run has ended, so this can't be done to it
+    ├── RunNotResumable     the Run is open, completed, or would only fail again
     ├── EngineUnavailable   Temporal does not answer at the configured address
     ├── NoWorker            nothing polls the task queue, so nothing would happen
     ├── ConfigurationError  what was configured can't work (agents, keys, ports)
@@ -30,6 +32,8 @@ class RunError(Frozen):
     retryable: bool = False
     """Whether the same thing may succeed later without a change."""
     step: int | None = None
+    fallback: str | None = None
+    """The model to go on with, when this one's retries are spent and the agent names another."""
     details: dict[str, Any] = Field(default_factory=dict)
     """Facts for people: provider status, request id, first 4 KB of the body."""
 
@@ -72,6 +76,18 @@ class RunAlreadyExists(PerdureError):
     """A Run of that id was started before."""
 
     code = ErrorCode.RUN_ALREADY_EXISTS
+
+
+class RunAlreadyTerminal(PerdureError):
+    """The Run has ended, so this can't be done to it any more."""
+
+    code = ErrorCode.RUN_ALREADY_TERMINAL
+
+
+class RunNotResumable(PerdureError):
+    """The Run can't go on from where it stands: it is open, completed, or would fail again."""
+
+    code = ErrorCode.RUN_NOT_RESUMABLE
 
 
 class EngineUnavailable(PerdureError):
@@ -120,7 +136,9 @@ __all__ = [
     "NoWorker",
     "PerdureError",
     "RunAlreadyExists",
+    "RunAlreadyTerminal",
     "RunError",
     "RunNotFound",
+    "RunNotResumable",
     "error",
 ]

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Optional
 
 from perdure.runs.errors import RunError
 from perdure.runs.frozen import Frozen
-from perdure.runs.limits import Limits, Timeouts
+from perdure.runs.limits import Limits, OnLimit, Timeouts
 from perdure.runs.messages import Message
-from perdure.runs.status import StopReason
-from perdure.runs.steps import Reply
+from perdure.runs.status import RunStatus, StopReason, WaitingOn
+from perdure.runs.steps import Purpose, Reply, Step, ToolCall
 from pydantic import Field, TypeAdapter
 
 if TYPE_CHECKING:
@@ -27,11 +27,43 @@ class ContextBundle(Frozen):
     variables: dict[str, Any] = Field(default_factory=dict)
 
 
+class FollowUp(Frozen):
+    """Something a person said after the Run had begun."""
+
+    after_step: int
+    """It stands behind this Step, and behind the results of the calls that it asked for."""
+    text: str
+
+
+class Compaction(Frozen):
+    """Older messages, summed up so that the model's window has room again."""
+
+    step: int
+    """The model Step that summed them up; 0 before the first."""
+    up_to: int
+    """Messages of Steps up to this one are replaced by the summary; 0: only the opening."""
+    summary: str
+
+
+class Checkpoint(Frozen):
+    """A point of a Run that another one begins at: what had been done by then."""
+
+    steps: tuple[Step, ...] = ()
+    tool_calls: tuple[ToolCall, ...] = ()
+    follow_ups: tuple[FollowUp, ...] = ()
+    compaction: Compaction | None = None
+
+
 class RunStart(Frozen):
     """What a caller gave to start a Run."""
 
     agent: str
     input: str
+    model: str | None = None
+    """Instead of the agent's."""
+    on_limit: OnLimit | None = None
+    checkpoint: Checkpoint | None = None
+    """Where a fork begins."""
     session_id: str | None = None
     context: ContextBundle = ContextBundle()
     limits: Limits = Limits()
@@ -73,6 +105,11 @@ class StepStarted(EventBase):
     name: str
     turn: int
     call_id: str | None = None
+    purpose: Purpose = "turn"
+    model: str | None = None
+    """The model asked for, where that is not the agent's own."""
+    limit: RunError | None = None
+    """The limit that was reached, where the model is to conclude."""
 
 
 class StepCompleted(EventBase):
@@ -92,25 +129,70 @@ class StepFailed(EventBase):
     reply: Reply | None = None
 
 
+CancelMode = Literal["now", "after_step", "rollback"]
+"""Abort what is in flight; let it end first; or abort, and have the Session forget the Run."""
+
+
 class CancelRequested(EventBase):
     """The Run is to stop: nothing new starts, what is in flight is told."""
 
     type: Literal["run.cancel_requested"] = "run.cancel_requested"
     by: Literal["user", "deadline"] = "user"
+    mode: CancelMode = "now"
     reason: str = ""
 
 
 class Cancel(Frozen):
-    """That a Run was asked to stop. The first request counts."""
+    """That a Run was asked to stop, and, once it has ended, what came of it."""
 
     requested_at: datetime
     by: Literal["user", "deadline"] = "user"
+    mode: CancelMode = "now"
     reason: str = ""
+    model_aborted_after_ms: int | None = None
+    """From the request until the model call in flight had ended; none when none was."""
+    tools_running: tuple[str, ...] = ()
+    """Ids of the calls that were told to stop. A sync tool's thread may still go on."""
+    outcome_unknown: tuple[str, ...] = ()
+    """Those of them that may have had their effect."""
+    partial_output_chars: int = 0
+    """What the model had said by then; it is kept as the Step's text."""
 
-    @staticmethod
-    def of(event: CancelRequested) -> "Cancel":
-        """Return what the Run keeps of the request."""
-        return Cancel(requested_at=event.at, by=event.by, reason=event.reason)
+    @property
+    def is_urgent(self) -> bool:
+        """True when Steps in flight are to be aborted."""
+        return self.mode != "after_step"
+
+
+class RunPaused(EventBase):
+    """The Run waits for a person."""
+
+    type: Literal["run.paused"] = "run.paused"
+    waiting_on: WaitingOn
+
+
+class RunUnpaused(EventBase):
+    """What the Run waited for has come."""
+
+    type: Literal["run.unpaused"] = "run.unpaused"
+
+
+class LimitsRaised(EventBase):
+    """A person changed how much the Run may use."""
+
+    type: Literal["run.limits.raised"] = "run.limits.raised"
+    limits: Limits
+
+
+class RunResumed(EventBase):
+    """A Run that had not completed goes on from its last good Step, under the same id."""
+
+    type: Literal["run.resumed"] = "run.resumed"
+    ended: RunStatus
+    """How it had ended."""
+    limits: Limits = Limits()
+    """Those that were changed."""
+    timeouts: Timeouts = Timeouts()
 
 
 class EndBase(EventBase):
@@ -160,6 +242,10 @@ Event = Annotated[
     | StepCompleted
     | StepFailed
     | CancelRequested
+    | RunPaused
+    | RunUnpaused
+    | LimitsRaised
+    | RunResumed
     | RunCompleted
     | RunFailed
     | RunCancelled

@@ -1,12 +1,15 @@
 """How much a Run may use and how long things may take.
 
 `None` means: not set at this level. A Run's own values win over its agent's, those over
-`DEFAULT_LIMITS` and `DEFAULT_TIMEOUTS`. The sizes below are fixed: they keep every payload
+`DEFAULT_TERMS`; the worker that makes the first model call puts them together, and what it
+recorded then holds for the whole Run. The sizes below are fixed: they keep every payload
 under Temporal's limit of 2 MB, beyond which a workflow task would fail for ever.
 """
 
+from typing import Annotated, Literal, Self
+
 from perdure.runs.frozen import Frozen
-from pydantic import PositiveFloat, PositiveInt
+from pydantic import Field, PositiveFloat, PositiveInt
 
 MAX_INPUT_BYTES = 512 * 1024
 """Input message plus context of one Run, as UTF-8 JSON; more is `payload_too_large`."""
@@ -27,42 +30,92 @@ MAX_REJECTED_TURNS = 3
 """Turns in a row whose tool calls were all unusable, before `model_misbehaving`."""
 
 
-class Limits(Frozen):
-    """How much a Run may use. Reaching one ends the Run `failed`, with a code of its own."""
+COMPACT_AT = 0.8
+"""Part of the model's window that is filled when older messages are compacted."""
+KEEP_AT = 0.25
+"""Part of the model's window that the messages kept as they are may fill after that."""
+CHARS_PER_TOKEN = 3
+"""On the safe side: English prose has about 4, code and other languages less."""
+
+OnLimit = Literal["stop", "finalize", "pause"]
+"""What happens when a Run reaches a limit: it fails; the model is called once more, without
+tools, to conclude with what it has; or the Run waits for a person to raise the limit."""
+
+
+class _Level(Frozen):
+    """Values of which each may be unset at one level, and come from the next then."""
+
+    def over(self, lower: Self) -> Self:
+        """Return these values, with those of `lower` where nothing is set here."""
+        set_here = {name: value for name, value in self if value is not None}
+        return lower.model_copy(update=set_here)
+
+
+class Limits(_Level):
+    """How much a Run may use. Reaching one ends the Run, with an error code of its own."""
 
     max_turns: PositiveInt | None = None
-    """Model calls."""
+    """Model calls, retries and compactions not counted."""
     max_tool_calls: PositiveInt | None = None
+    max_identical_calls: PositiveInt | None = None
+    """Calls in a row of one tool with the same arguments that brought the same result."""
     max_tokens: PositiveInt | None = None
-    """Input plus output tokens, checked before each model call."""
+    """Input plus output tokens, checked between Steps."""
     max_cost: PositiveFloat | None = None
-    """USD, checked before each model call."""
-
-    def over(self, lower: "Limits") -> "Limits":
-        """Return these limits, with those of `lower` where nothing is set here."""
-        return Limits(**(lower.model_dump(exclude_none=True) | self.model_dump(exclude_none=True)))
+    """USD, checked between Steps."""
+    max_output_bytes: PositiveInt | None = None
+    """One answer of the model, text and arguments; the stream is closed when it is passed."""
 
 
-class Timeouts(Frozen):
+class Timeouts(_Level):
     """How long things may take, in seconds."""
 
     run_s: PositiveFloat | None = None
-    """The whole Run, from its start; ends it `timeout`. No limit by default."""
+    """The whole Run, from its start or its latest resumption; ends it `timeout`. Unlimited by
+    default."""
     model_s: PositiveFloat | None = None
     """One attempt of one model call."""
     model_first_byte_s: PositiveFloat | None = None
-    """Until the provider sends anything at all."""
+    """Until the provider sends the first event of its answer."""
     model_idle_s: PositiveFloat | None = None
-    """Between two events of the provider's stream."""
+    """Between two signs of life of the provider's stream."""
+    tool_s: PositiveFloat | None = None
+    """One execution of one tool. A Run's value wins over what the tool declares, an agent's is
+    for tools that declare none."""
+    heartbeat_s: Annotated[float, Field(ge=3)] | None = None
+    """How long a dead worker goes unnoticed; workers send a sign of life every second."""
 
-    def over(self, lower: "Timeouts") -> "Timeouts":
-        """Return these timeouts, with those of `lower` where nothing is set here."""
-        return Timeouts(
-            **(lower.model_dump(exclude_none=True) | self.model_dump(exclude_none=True))
+
+class Terms(_Level):
+    """Everything that is settled by the first model call of a Run."""
+
+    limits: Limits = Limits()
+    timeouts: Timeouts = Timeouts()
+    on_limit: OnLimit | None = None
+    context_window: PositiveInt | None = None
+    """Tokens that the model can read; unknown when none."""
+
+    def over(self, lower: "Terms") -> "Terms":
+        """Return these terms, with those of `lower` where nothing is set here."""
+        return Terms(
+            limits=self.limits.over(lower.limits),
+            timeouts=self.timeouts.over(lower.timeouts),
+            on_limit=self.on_limit or lower.on_limit,
+            context_window=self.context_window or lower.context_window,
         )
 
 
-DEFAULT_LIMITS = Limits(max_turns=100)
-"""A Run that never ends is the fault people fear most; 100 turns is far beyond usual tasks."""
-DEFAULT_TIMEOUTS = Timeouts(model_s=600.0, model_first_byte_s=120.0, model_idle_s=60.0)
-"""600 s is the default of OpenAI's own client; reasoning models are silent for up to minutes."""
+DEFAULT_TOOL_S = 60.0
+DEFAULT_HEARTBEAT_S = 10.0
+DEFAULT_TERMS = Terms(
+    limits=Limits(max_turns=100, max_identical_calls=10, max_output_bytes=MAX_REPLY_BYTES),
+    timeouts=Timeouts(
+        model_s=600.0,
+        model_first_byte_s=120.0,
+        model_idle_s=60.0,
+        heartbeat_s=DEFAULT_HEARTBEAT_S,
+    ),
+    on_limit="stop",
+)
+"""A Run that never ends is the fault people fear most; 100 turns is far beyond usual tasks.
+600 s is the default of OpenAI's own client; reasoning models are silent for up to minutes."""

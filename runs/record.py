@@ -6,24 +6,38 @@ the same ones what it reads: that is why both get the same Run.
 
 from datetime import datetime
 
-from perdure.runs.decide import Finish
-from perdure.runs.errors import ErrorCode, RunError, error
+from perdure.runs.contract import Resumption
+from perdure.runs.decide import CallModel, Finish, Pause, decide
+from perdure.runs.errors import (
+    ErrorCode,
+    IllegalEvent,
+    InvalidRequest,
+    RunAlreadyTerminal,
+    RunError,
+    error,
+)
 from perdure.runs.events import (
+    CancelMode,
     CancelRequested,
+    LimitsRaised,
     RunCancelled,
     RunCompleted,
     RunFailed,
+    RunPaused,
     RunQueued,
+    RunResumed,
     RunStart,
     RunStarted,
     RunTimedOut,
+    RunUnpaused,
     StepCompleted,
     StepFailed,
     StepStarted,
     TerminalEvent,
 )
+from perdure.runs.limits import Limits
 from perdure.runs.run import Run
-from perdure.runs.status import RunStatus, StopReason
+from perdure.runs.status import RunStatus, StopReason, WaitingOn
 from perdure.runs.steps import Reply
 
 
@@ -37,10 +51,28 @@ def started(run: Run, at: datetime) -> RunStarted:
     return RunStarted(**run.stamp(at))
 
 
-def model_step_started(run: Run, at: datetime) -> StepStarted:
-    """Return the Event that starts the model call of the next turn."""
-    number, turn = len(run.steps) + 1, run.turn + 1
-    return StepStarted(**run.stamp(at), step=number, kind="model", name=run.agent, turn=turn)
+def resumed(run: Run, at: datetime, resumption: Resumption) -> RunResumed:
+    """Return the Event with which an ended Run goes on."""
+    return RunResumed(
+        **run.stamp(at),
+        ended=run.status,
+        limits=resumption.limits,
+        timeouts=resumption.timeouts,
+    )
+
+
+def model_step_started(run: Run, at: datetime, call: CallModel) -> StepStarted:
+    """Return the Event that starts a model call."""
+    return StepStarted(
+        **run.stamp(at),
+        step=len(run.steps) + 1,
+        kind="model",
+        name=run.agent,
+        turn=call.turn,
+        purpose=call.purpose,
+        model=call.model,
+        limit=call.limit,
+    )
 
 
 def tool_step_started(run: Run, at: datetime, name: str, call_id: str) -> StepStarted:
@@ -73,16 +105,62 @@ def step_ended(
     return StepCompleted(**run.stamp(at), step=step, reply=outcome)
 
 
-def cancel_requested(run: Run, at: datetime, reason: str) -> CancelRequested | None:
-    """Return the Event that stops a Run, or none when it has ended or is being stopped."""
-    if run.cancel is not None or run.status.is_terminal:
+def paused(run: Run, at: datetime) -> RunPaused:
+    """Return the Event with which a Run begins to wait for a person.
+
+    Raises:
+        IllegalEvent: When it does not wait for anybody.
+    """
+    decision = decide(run)
+    if not isinstance(decision, Pause):
+        raise IllegalEvent(f"Run {run.run_id!r} has nobody to wait for.")
+    waiting_on = WaitingOn(type="limit", since=at, detail=decision.limit.message)
+    return RunPaused(**run.stamp(at), waiting_on=waiting_on)
+
+
+def unpaused(run: Run, at: datetime) -> RunUnpaused:
+    """Return the Event with which a Run goes on that waited for a person."""
+    return RunUnpaused(**run.stamp(at))
+
+
+def limits_raised(run: Run, at: datetime, limits: Limits) -> LimitsRaised:
+    """Return the Event that changes what a Run may use."""
+    return LimitsRaised(**run.stamp(at), limits=limits)
+
+
+def check_limits(run: Run, limits: Limits) -> None:
+    """Refuse limits with which the Run would go on as if nothing had happened.
+
+    Raises:
+        RunAlreadyTerminal: When the Run has ended.
+        InvalidRequest: When it waits for a limit to be raised, and this is not enough.
+    """
+    if run.status.is_terminal:
+        raise RunAlreadyTerminal(f"Run {run.run_id!r} is {run.status}.", hint="Resume it.")
+    if run.waiting_on is None or run.waiting_on.type != "limit":
+        return
+    after = decide(run.model_copy(update={"limits": limits.over(run.limits)}))
+    if isinstance(after, Pause):
+        raise InvalidRequest(f"That is not enough: {after.limit.message}", hint=after.limit.hint)
+
+
+def cancel_requested(
+    run: Run, at: datetime, reason: str, mode: CancelMode = "now"
+) -> CancelRequested | None:
+    """Return the Event that stops a Run, or none when that changes nothing.
+
+    A Run that is to stop after its Step can still be told to stop now.
+    """
+    if run.status.is_terminal or (run.cancel is not None and run.cancel.is_urgent):
         return None
-    return CancelRequested(**run.stamp(at), by="user", reason=reason)
+    if run.cancel is not None and mode == "after_step":
+        return None
+    return CancelRequested(**run.stamp(at), by="user", mode=mode, reason=reason)
 
 
 def deadline_passed(run: Run, at: datetime) -> CancelRequested | None:
     """Return the Event that stops a Run whose time is up, or none as above."""
-    if run.cancel is not None or run.status.is_terminal:
+    if run.status.is_terminal or (run.cancel is not None and run.cancel.is_urgent):
         return None
     reason = f"The Run may take {run.timeouts.run_s:g} s."
     return CancelRequested(**run.stamp(at), by="deadline", reason=reason)

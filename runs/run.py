@@ -1,44 +1,44 @@
 """The Run, and the only way it changes: `Run.apply(event)`.
 
-The rules of this file: everything that an Event does to a Run stands here; nothing here reads
-a clock, an id source or the outside; an Event that can't follow raises `IllegalEvent` and
-changes nothing (a Run is immutable). Two readers fold the same Events with it: the workflow,
-and every client that projects the workflow's history.
+The rules of this file: what a Run is, which Event may follow which, and what each does to it
+(`step_changes` and `endings` hold the longer ones). Nothing reads a clock, an id source or the
+outside; an Event that can't follow raises `IllegalEvent` and changes nothing (a Run is
+immutable). Two readers fold the same Events with it: the workflow, and every client that
+projects the workflow's history.
 """
 
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, assert_never
 
-from perdure.runs.codes import UNKNOWN_USAGE
+from perdure.runs.endings import ended, resumed, stopped
 from perdure.runs.errors import IllegalEvent, RunError
 from perdure.runs.events import (
     Cancel,
     CancelRequested,
+    Checkpoint,
+    Compaction,
     ContextBundle,
     Event,
+    FollowUp,
+    LimitsRaised,
     RunCancelled,
     RunCompleted,
     RunFailed,
+    RunPaused,
     RunQueued,
+    RunResumed,
     RunStarted,
     RunTimedOut,
+    RunUnpaused,
     StepCompleted,
     StepFailed,
     StepStarted,
-    TerminalEvent,
 )
 from perdure.runs.frozen import Frozen
-from perdure.runs.limits import Limits, Timeouts
+from perdure.runs.limits import Limits, OnLimit, Timeouts
 from perdure.runs.status import TRANSITIONS, RunStatus, StopReason, WaitingOn
-from perdure.runs.steps import (
-    ModelReply,
-    Reply,
-    Step,
-    ToolCall,
-    ToolReply,
-    error_text,
-    is_cancelled,
-)
+from perdure.runs.step_changes import step_ended, step_started
+from perdure.runs.steps import Step, ToolCall
 from perdure.runs.usage import Usage
 from pydantic import Field, computed_field
 
@@ -56,6 +56,8 @@ class Run(Frozen):
     completed_at: datetime | None = None
     last_progress_at: datetime
     input_message: str
+    model: str | None = None
+    """The model asked for, where that is not the agent's own: chosen, or fallen back to."""
     context: ContextBundle = ContextBundle()
     steps: tuple[Step, ...] = ()
     current_step: int | None = None
@@ -70,9 +72,24 @@ class Run(Frozen):
     """Why the Run is being stopped, or was."""
     limits: Limits = Limits()
     timeouts: Timeouts = Timeouts()
+    on_limit: OnLimit | None = None
+    context_window: int | None = None
+    """Tokens that the model can read; unknown when none."""
+    settled: bool = False
+    """Whether limits and timeouts are completed with the agent's, by the first model call."""
+    limit_reached: RunError | None = None
+    """The limit because of which the model was asked to conclude."""
+    follow_ups: tuple[FollowUp, ...] = ()
+    compaction: Compaction | None = None
+    """The latest one; the messages it replaced are still in the Steps."""
     metadata: dict[str, str] = Field(default_factory=dict)
     parent_run_id: str | None = None
     forked_from: str | None = None
+    copied_steps: int = 0
+    """The first Steps, which a fork took over: not executed, not counted in `usage`."""
+    resumed_step: int = 0
+    """Steps there were when the Run was last resumed, or forked: their failures are past."""
+    resumed_at: datetime | None = None
     last_event: int = 0
     """Sequence number of the latest Event."""
     transcript_chars: int = 0
@@ -105,6 +122,14 @@ class Run(Frozen):
         """True when the Run has ended; a client that meets an unknown status asks this."""
         return self.status.is_terminal
 
+    @property
+    def deadline(self) -> datetime | None:
+        """When the Run's time is up; none when it has no limit, or has not started."""
+        began = self.resumed_at or self.started_at
+        if began is None or self.timeouts.run_s is None:
+            return None
+        return began + timedelta(seconds=self.timeouts.run_s)
+
     def stamp(self, at: datetime) -> dict[str, Any]:
         """Return what the next Event of this Run says before anything else: whose, which, when."""
         return {"run_id": self.run_id, "sequence_number": self.last_event + 1, "at": at}
@@ -118,7 +143,7 @@ class Run(Frozen):
         """
         if not isinstance(event, RunQueued) or event.sequence_number != 0:
             raise IllegalEvent(f"A Run begins with run.queued numbered 0, not {event.type!r}.")
-        start = event.start
+        start, done = event.start, event.start.checkpoint or Checkpoint()
         return Run(
             run_id=event.run_id,
             agent=start.agent,
@@ -126,14 +151,22 @@ class Run(Frozen):
             created_at=event.at,
             last_progress_at=event.at,
             input_message=start.input,
+            model=start.model,
             context=start.context,
             limits=start.limits,
             timeouts=start.timeouts,
+            on_limit=start.on_limit,
             metadata=start.metadata,
             parent_run_id=start.parent_run_id,
             forked_from=start.forked_from,
-            transcript_chars=sum(len(m.content or "") for m in start.context.messages)
-            + len(start.input),
+            steps=done.steps,
+            tool_calls=done.tool_calls,
+            follow_ups=done.follow_ups,
+            compaction=done.compaction,
+            turn=done.steps[-1].turn if done.steps else 0,
+            copied_steps=len(done.steps),
+            resumed_step=len(done.steps),
+            transcript_chars=_opening_chars(start.input, start.context, done),
         )
 
     def apply(self, event: Event) -> "Run":
@@ -148,7 +181,7 @@ class Run(Frozen):
                 f"Run {self.run_id!r} expects its event {self.last_event + 1}, "
                 f"not number {event.sequence_number} of {event.run_id!r}."
             )
-        if self.status.is_terminal:
+        if self.status.is_terminal and not isinstance(event, RunResumed):
             raise IllegalEvent(
                 f"Run {self.run_id!r} is {self.status}; {event.type!r} can't follow."
             )
@@ -164,21 +197,29 @@ class Run(Frozen):
             case RunStarted():
                 return self._to(RunStatus.RUNNING) | {"started_at": event.at}
             case StepStarted():
-                return self._step_started(event)
+                return step_started(self, event)
             case StepCompleted():
-                return self._step_ended(event, event.reply, event.reply.error)
+                return step_ended(self, event, event.reply, event.reply.error)
             case StepFailed():
-                return self._step_ended(event, event.reply, event.error)
+                return step_ended(self, event, event.reply, event.error)
             case CancelRequested():
-                return {"cancel": self.cancel or Cancel.of(event)}
+                return {"cancel": stopped(self.cancel, event)}
+            case RunPaused():
+                return {"waiting_on": event.waiting_on}
+            case RunUnpaused():
+                return {"waiting_on": None}
+            case LimitsRaised():
+                return {"limits": event.limits.over(self.limits)}
+            case RunResumed():
+                return self._to(RunStatus.RUNNING) | resumed(self, event)
             case RunCompleted():
-                return self._end(RunStatus.COMPLETED, event, output=event.output)
+                return self._to(RunStatus.COMPLETED) | ended(self, event, event.output)
             case RunFailed():
-                return self._end(RunStatus.FAILED, event, output=event.output)
+                return self._to(RunStatus.FAILED) | ended(self, event, event.output)
             case RunCancelled():
-                return self._end(RunStatus.CANCELLED, event)
+                return self._to(RunStatus.CANCELLED) | ended(self, event)
             case RunTimedOut():
-                return self._end(RunStatus.TIMEOUT, event)
+                return self._to(RunStatus.TIMEOUT) | ended(self, event)
             case _:
                 assert_never(event)
 
@@ -187,110 +228,12 @@ class Run(Frozen):
             raise IllegalEvent(f"Run {self.run_id!r} can't go from {self.status} to {status}.")
         return {"status": status}
 
-    def _end(
-        self, status: RunStatus, event: TerminalEvent, output: str | None = None
-    ) -> dict[str, Any]:
-        return self._to(status) | {
-            "completed_at": event.at,
-            "stop_reason": event.stop_reason,
-            "output": output,
-            "error": None if isinstance(event, RunCompleted) else event.error,
-            "current_step": None,
-            "waiting_on": None,
-            "tool_calls": tuple(call.settled() for call in self.tool_calls),
-        }
 
-    def _step_started(self, event: StepStarted) -> dict[str, Any]:
-        if self.status is not RunStatus.RUNNING or event.step != len(self.steps) + 1:
-            raise IllegalEvent(
-                f"Run {self.run_id!r} ({self.status}) can't start Step {event.step} "
-                f"after {len(self.steps)} Steps."
-            )
-        step = Step(
-            number=event.step,
-            kind=event.kind,
-            turn=event.turn,
-            name=event.name,
-            call_id=event.call_id,
-            started_at=event.at,
-        )
-        changes: dict[str, Any] = {
-            "steps": (*self.steps, step),
-            "current_step": event.step,
-            "turn": event.turn,
-        }
-        if event.call_id is not None:
-            running = {"status": "running", "step": event.step}
-            changes["tool_calls"] = self._with_call(event.call_id, running)
-        return changes
-
-    def _step_ended(
-        self, event: StepCompleted | StepFailed, reply: Reply | None, why: RunError | None
-    ) -> dict[str, Any]:
-        step = self._running_step(event.step)
-        ended: dict[str, Any] = {"completed_at": event.at, "error": why, "status": "completed"}
-        if isinstance(event, StepFailed):
-            ended["status"] = "cancelled" if is_cancelled(why) else "failed"
-        if reply is not None:
-            ended["attempt"] = reply.attempt
-        changes: dict[str, Any] = {}
-        if step.kind == "tool":
-            text = reply.text if isinstance(reply, ToolReply) else error_text(why) if why else ""
-            settled = {"status": ended["status"], "result": text, "error": why}
-            changes["tool_calls"] = self._with_call(step.call_id or "", settled)
-            changes["usage"] = self.usage.plus_tool_call()
-            changes["transcript_chars"] = self.transcript_chars + len(text)
-        elif isinstance(reply, ModelReply):
-            ended |= {
-                "name": reply.model,
-                "text": reply.said,
-                "finish_reason": reply.finish_reason,
-                "usage": reply.usage,
-                "mark": reply.mark,
-            }
-            changes = self._model_answered(step, reply)
-        elif why is not None and why.code in UNKNOWN_USAGE:
-            changes["usage"] = self.usage.model_copy(update={"complete": False})
-        steps = list(self.steps)
-        steps[event.step - 1] = step.model_copy(update=ended)
-        changes["steps"] = tuple(steps)
-        changes["current_step"] = _latest_running(steps, step.turn)
-        return changes
-
-    def _model_answered(self, step: Step, reply: ModelReply) -> dict[str, Any]:
-        calls = tuple(ToolCall.of(call, step.number) for call in reply.calls)
-        said = len(reply.said or "") + sum(len(c.arguments) + len(c.result or "") for c in calls)
-        changes: dict[str, Any] = {
-            "tool_calls": self.tool_calls + calls,
-            "usage": self.usage.plus_call(reply.usage),
-            "transcript_chars": self.transcript_chars + said,
-        }
-        if reply.limits is not None:
-            changes["limits"] = self.limits.over(reply.limits)
-        return changes
-
-    def _running_step(self, number: int) -> Step:
-        if not 1 <= number <= len(self.steps) or self.steps[number - 1].status != "running":
-            raise IllegalEvent(f"Step {number} of Run {self.run_id!r} is not running.")
-        return self.steps[number - 1]
-
-    def _with_call(self, call_id: str, update: dict[str, Any]) -> tuple[ToolCall, ...]:
-        # From the end: some providers use the same ids again in every turn.
-        for index in range(len(self.tool_calls) - 1, -1, -1):
-            if self.tool_calls[index].call_id == call_id:
-                call = self.tool_calls[index].model_copy(update=update)
-                return (*self.tool_calls[:index], call, *self.tool_calls[index + 1 :])
-        raise IllegalEvent(f"Run {self.run_id!r} has no tool call {call_id!r}.")
-
-
-def _latest_running(steps: list[Step], turn: int) -> int | None:
-    # Only Steps of the latest turn can be running, so a long Run is not searched to its start.
-    for step in reversed(steps):
-        if step.turn != turn:
-            return None
-        if step.status == "running":
-            return step.number
-    return None
+def _opening_chars(text: str, context: ContextBundle, done: Checkpoint) -> int:
+    said = sum(len(m.content or "") for m in context.messages) + len(text)
+    said += sum(len(step.text or "") for step in done.steps)
+    said += sum(len(call.arguments) + len(call.result or "") for call in done.tool_calls)
+    return said + sum(len(each.text) for each in done.follow_ups)
 
 
 # Terminal Events carry the Run, and the Run is made of Events: tie the knot here.

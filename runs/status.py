@@ -23,8 +23,8 @@ class RunStatus(StrEnum):
 
     @property
     def is_terminal(self) -> bool:
-        """True when nothing can follow."""
-        return not TRANSITIONS[self]
+        """True when the Run has ended; only a person can make it go on then."""
+        return self not in (RunStatus.PENDING, RunStatus.RUNNING)
 
 
 TRANSITIONS: dict[RunStatus, tuple[RunStatus, ...]] = {
@@ -41,9 +41,10 @@ TRANSITIONS: dict[RunStatus, tuple[RunStatus, ...]] = {
         RunStatus.TIMEOUT,
     ),
     RunStatus.COMPLETED: (),
-    RunStatus.FAILED: (),
-    RunStatus.CANCELLED: (),
-    RunStatus.TIMEOUT: (),
+    # Resumed, under the same id.
+    RunStatus.FAILED: (RunStatus.RUNNING,),
+    RunStatus.CANCELLED: (RunStatus.RUNNING,),
+    RunStatus.TIMEOUT: (RunStatus.RUNNING,),
 }
 
 
@@ -55,6 +56,8 @@ class StopReason(StrEnum):
     MAX_TOOL_CALLS = "max_tool_calls"
     MAX_TOKENS = "max_tokens"
     MAX_COST = "max_cost"
+    MAX_IDENTICAL_CALLS = "max_identical_calls"
+    MAX_OUTPUT = "max_output"
     DEADLINE = "deadline"
     USER_CANCEL = "user_cancel"
     CONTENT_FILTER = "content_filter"
@@ -69,5 +72,6 @@ class WaitingOn(Frozen):
     type: Literal["approval", "input", "retry", "queue", "pause", "child", "limit"]
     since: datetime | None = None
     expires_at: datetime | None = None
+    """When the wait ends by itself; for a retry, when the next attempt starts."""
     queue_position: int | None = None
     detail: str = ""

@@ -9,10 +9,14 @@ from typing import Annotated, Any, Literal
 
 from perdure.runs.errors import ErrorCode, RunError, error
 from perdure.runs.frozen import Frozen
-from perdure.runs.limits import Limits
+from perdure.runs.limits import Terms
 from perdure.runs.messages import canonical_json
 from perdure.runs.usage import ModelUsage
 from pydantic import Field, PositiveFloat, PositiveInt
+
+Purpose = Literal["turn", "conclude", "compact"]
+"""What a model is called for: the agent's next turn; the last one, without tools, after a limit
+was reached; or to sum up older messages that the model's window has no room for."""
 
 Effect = Literal["read", "keyed", "unsafe"]
 """What running a tool twice would do: nothing (`read`), nothing when it is handed the same
@@ -23,8 +27,8 @@ class ToolPolicy(Frozen):
     """How the workflow runs the activity of one tool call."""
 
     effect: Effect = "unsafe"
-    timeout_s: PositiveFloat = 60.0
-    """One attempt, from start to end."""
+    timeout_s: PositiveFloat | None = None
+    """One attempt, from start to end. The worker fills it in for every call."""
     max_attempts: PositiveInt = 1
     """Attempts when a worker dies; a tool's own error is never retried."""
 
@@ -68,8 +72,8 @@ class ModelReply(Frozen):
     attempt: int = 1
     error: RunError | None = None
     """Set when the reply is no usable answer though there is something to keep."""
-    limits: Limits | None = None
-    """The Run's limits, completed with the agent's; sent with the first reply."""
+    terms: Terms | None = None
+    """The Run's terms, completed with the agent's; sent with the first reply."""
 
     @property
     def said(self) -> str | None:
@@ -85,6 +89,8 @@ class ToolReply(Frozen):
     """What the model reads."""
     attempt: int = 1
     error: RunError | None = None
+    stopped: bool = False
+    """True when the tool was told to stop with its Run, whatever is known of its effect."""
 
 
 Reply = Annotated[ModelReply | ToolReply, Field(discriminator="kind")]
@@ -101,6 +107,7 @@ class Step(Frozen):
     kind: Literal["model", "tool"]
     turn: int
     """From 1; the Steps of one model call and the tools it asked for share it."""
+    purpose: Purpose = "turn"
     name: str
     """The model as the provider names it (the agent's name until it answered), or the tool."""
     status: StepStatus = "running"
@@ -155,17 +162,37 @@ class ToolCall(Frozen):
         """True when the model can be told how the call ended."""
         return self.status not in ("requested", "running")
 
-    def settled(self) -> "ToolCall":
-        """Return the call as it stands when its Run ends.
+    @property
+    def may_run_again(self) -> bool:
+        """True when executing it is safe: it never began, or running it twice does no harm."""
+        stopped = self.error is not None and self.error.code in STOPPED_CODES
+        return stopped and (self.step is None or self.policy.effect != "unsafe")
+
+    def settled(self, why: RunError | None = None) -> "ToolCall":
+        """Return the call as it stands when nobody will execute it any more.
 
         One that was asked for but not answered would make the transcript invalid for ever.
+
+        Args:
+            why: What the model is told; that the Run ended, when not given.
         """
         if self.is_settled:
             return self
-        why = error(ErrorCode.CANCELLED, "The Run ended before this call did.")
+        if why is None and self.status == "running" and self.policy.effect != "read":
+            why = error(ErrorCode.OUTCOME_UNKNOWN, "The Run ended while the tool was running.")
+        why = why or error(ErrorCode.CANCELLED, "The Run ended before this call did.")
         return self.model_copy(
             update={"status": "cancelled", "error": why, "result": error_text(why)}
         )
+
+    def requested_again(self) -> "ToolCall":
+        """Return the call as it was before it was executed."""
+        asked = {"status": "requested", "step": None, "error": None, "result": None}
+        return self.model_copy(update=asked)
+
+
+STOPPED_CODES = (ErrorCode.CANCELLED, ErrorCode.OUTCOME_UNKNOWN, ErrorCode.WORKER_LOST)
+"""Ends of a call that was not executed to its end."""
 
 
 def error_text(error: RunError) -> str:
@@ -174,6 +201,7 @@ def error_text(error: RunError) -> str:
     return canonical_json({"error": told}).decode()
 
 
-def is_cancelled(error: RunError | None) -> bool:
-    """Tell whether an error only says that its Step was stopped with the Run."""
-    return error is not None and error.code is ErrorCode.CANCELLED
+def was_stopped(error: RunError | None, reply: ModelReply | ToolReply | None) -> bool:
+    """Tell whether a Step did not fail by itself, but was stopped with its Run."""
+    told = isinstance(reply, ToolReply) and reply.stopped
+    return told or (error is not None and error.code is ErrorCode.CANCELLED)

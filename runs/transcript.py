@@ -3,15 +3,36 @@
 A model activity is told only what is new since the last one, plus a `Mark` (count, digest) of
 what came before. The digest chains SHA-256 over each message's wire form, so a cached
 transcript that differs in one byte can't be mistaken for this Run's.
+
+A transcript is made of blocks: the opening, then one for each answer of the model, with the
+results of its calls and what a person said after it. A compaction replaces the oldest blocks by
+one message; pairs of call and result are in one block, so they stay whole.
 """
 
 import hashlib
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from itertools import islice
+from typing import TYPE_CHECKING
 
+from perdure.runs.limits import CHARS_PER_TOKEN, COMPACT_AT, KEEP_AT
 from perdure.runs.messages import AssistantMessage, Message, MessageCall, ToolMessage, UserMessage
-from perdure.runs.run import Run
 from perdure.runs.steps import Mark, RequestedCall, Step, ToolCall
+
+if TYPE_CHECKING:
+    from perdure.runs.run import Run
+
+SUMMARY = """\
+The conversation so far was too long to be repeated. This is a summary of it:
+
+{summary}
+
+The task, in its original words:
+
+{task}"""
+"""What stands for the messages that were summed up."""
+TASK_CHARS = 16_000
+"""Of the input that is repeated beside the summary."""
 
 
 def advance(mark: Mark, wired: bytes) -> Mark:
@@ -20,7 +41,7 @@ def advance(mark: Mark, wired: bytes) -> Mark:
     return Mark(count=mark.count + 1, digest=digest)
 
 
-def opening(run: Run) -> tuple[Message, ...]:
+def opening(run: "Run") -> tuple[Message, ...]:
     """Return the messages a Run starts with: its context, then its input."""
     return (*run.context.messages, UserMessage(content=run.input_message))
 
@@ -37,53 +58,151 @@ def assistant_message(
     )
 
 
-def messages(run: Run, start: int = 0) -> Iterator[Message]:
+def messages(run: "Run", start: int = 0) -> Iterator[Message]:
     """Yield the messages of a Run, oldest first, from message number `start` on.
 
     A model Step that brought no usable answer adds none; results follow in the order of their
     calls, whatever the order in which they arrived.
     """
-    return islice(_messages(run), start, None)
+    every = (message for block in _blocks(run) for message in block.messages)
+    return islice(every, start, None)
 
 
-def since_last_answer(run: Run) -> tuple[Mark, tuple[Message, ...]]:
+def since_last_answer(run: "Run") -> tuple[Mark, tuple[Message, ...]]:
     """Return the mark of the model's last answer, and the messages that came after it."""
-    answered = _last_answer(run)
-    if answered is None or answered.mark is None:
-        return Mark(), opening(run)
-    results = [
-        ToolMessage(tool_call_id=call.call_id, content=call.result or "")
-        for call in _calls_of(run, answered.number)
-    ]
-    return answered.mark, tuple(results)
+    answered = last_answer(run)
+    compacted = run.compaction.step if run.compaction else 0
+    if answered is None or answered.mark is None or answered.number < compacted:
+        return Mark(), tuple(messages(run))
+    results = _results(_calls_of(run, answered.number))
+    said = _said_between(run, answered.number, len(run.steps) + 1)
+    return answered.mark, (*results, *said)
 
 
-def _messages(run: Run) -> Iterator[Message]:
-    yield from opening(run)
-    calls = iter(run.tool_calls)
-    call = next(calls, None)
-    for step in run.steps:
-        if step.kind != "model" or step.status != "completed":
-            continue
-        mine: list[ToolCall] = []
-        while call is not None and call.model_step <= step.number:
-            if call.model_step == step.number:
-                mine.append(call)
-            call = next(calls, None)
-        yield assistant_message(step.text, mine)
-        for settled in mine:
-            if settled.is_settled:
-                yield ToolMessage(tool_call_id=settled.call_id, content=settled.result or "")
-
-
-def _last_answer(run: Run) -> Step | None:
+def last_answer(run: "Run") -> Step | None:
+    """Return the latest model Step that answered, compactions apart."""
     for step in reversed(run.steps):
-        if step.kind == "model" and step.status == "completed":
+        if _is_answer(step):
             return step
     return None
 
 
-def _calls_of(run: Run, model_step: int) -> list[ToolCall]:
+def has_followed_up(run: "Run", answer: Step) -> bool:
+    """Tell whether a person said something after this answer."""
+    return bool(run.follow_ups) and run.follow_ups[-1].after_step >= answer.number
+
+
+def filled_tokens(run: "Run") -> int:
+    """Return about how many tokens the next request's messages have."""
+    answered = last_answer(run)
+    new = since_last_answer(run)[1]
+    chars = sum(_size(message) for message in new)
+    known = 0
+    compacted = run.compaction.step if run.compaction else 0
+    if answered is not None and answered.usage is not None and answered.number > compacted:
+        known = answered.usage.total_tokens
+    return known + chars // CHARS_PER_TOKEN
+
+
+def is_nearly_full(run: "Run") -> bool:
+    """Tell whether the model's window has no room for another turn, as far as it is known."""
+    window = run.context_window
+    return window is not None and filled_tokens(run) >= window * COMPACT_AT
+
+
+def cut(run: "Run") -> int | None:
+    """Return the Step up to which the messages can be summed up; none when nothing can be.
+
+    The latest blocks are kept as they are, as many as fit `KEEP_AT` of the window; one at least.
+    0 stands for the opening.
+    """
+    blocks = list(_blocks(run))
+    first_is_worth_it = run.compaction is None and bool(run.context.messages)
+    if len(blocks) == 1:
+        return 0 if first_is_worth_it else None
+    room = (run.context_window or 0) * KEEP_AT * CHARS_PER_TOKEN
+    newest_left = len(blocks) - 2
+    size = _sizes(blocks[-1])
+    while newest_left > 0 and size + _sizes(blocks[newest_left]) <= room:
+        size += _sizes(blocks[newest_left])
+        newest_left -= 1
+    if newest_left == 0 and not first_is_worth_it:
+        # By our count it fits, by the provider's it does not: keep only the latest.
+        newest_left = len(blocks) - 2
+    if newest_left == 0 and not first_is_worth_it:
+        return None
+    return blocks[newest_left].step
+
+
+def messages_up_to(run: "Run", step: int) -> int:
+    """Return how many messages a summary up to `step` stands for."""
+    blocks = list(_blocks(run))
+    if len(blocks) == 1:
+        return len(run.context.messages)
+    return sum(len(block.messages) for block in blocks if block.step <= step)
+
+
+@dataclass(frozen=True)
+class _Block:
+    step: int
+    messages: list[Message]
+
+
+def _blocks(run: "Run") -> Iterator[_Block]:
+    calls: dict[int, list[ToolCall]] = {}
+    for call in run.tool_calls:
+        calls.setdefault(call.model_step, []).append(call)
+    up_to, since = 0, 0
+    if run.compaction is not None:
+        up_to, since = run.compaction.up_to, run.compaction.step
+    answers = [step for step in run.steps if _is_answer(step) and step.number > up_to]
+    ends = [answer.number for answer in answers] + [len(run.steps) + 1]
+    yield _Block(up_to, [*_first(run), *_said_between(run, since, ends[0])])
+    for answer, end in zip(answers, ends[1:], strict=True):
+        mine = calls.get(answer.number, [])
+        said = assistant_message(answer.text, mine)
+        following = _said_between(run, answer.number, end)
+        yield _Block(answer.number, [said, *_results(mine), *following])
+
+
+def _first(run: "Run") -> tuple[Message, ...]:
+    if run.compaction is None:
+        return opening(run)
+    task = run.input_message
+    if len(task) > TASK_CHARS:
+        task = task[:TASK_CHARS] + " […]"
+    summary = SUMMARY.format(summary=run.compaction.summary, task=task)
+    return (UserMessage(content=summary),)
+
+
+def _results(calls: Iterable[ToolCall]) -> list[Message]:
+    return [
+        ToolMessage(tool_call_id=call.call_id, content=call.result or "")
+        for call in calls
+        if call.is_settled
+    ]
+
+
+def _said_between(run: "Run", step: int, end: int) -> list[Message]:
+    return [
+        UserMessage(content=each.text) for each in run.follow_ups if step <= each.after_step < end
+    ]
+
+
+def _is_answer(step: Step) -> bool:
+    return step.kind == "model" and step.status == "completed" and step.purpose != "compact"
+
+
+def _sizes(block: _Block) -> int:
+    return sum(_size(message) for message in block.messages)
+
+
+def _size(message: Message) -> int:
+    called = message.tool_calls if isinstance(message, AssistantMessage) else ()
+    return len(message.content or "") + sum(len(call.arguments) for call in called)
+
+
+def _calls_of(run: "Run", model_step: int) -> list[ToolCall]:
     calls: list[ToolCall] = []
     for call in reversed(run.tool_calls):
         if call.model_step < model_step:

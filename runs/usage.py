@@ -68,6 +68,22 @@ class ModelUsage(Counts):
     model: str = ""
 
 
+class Price(Frozen):
+    """What a model costs, in USD per million tokens."""
+
+    input: NonNegativeFloat
+    output: NonNegativeFloat
+    cached_input: NonNegativeFloat | None = None
+    """For tokens read from the provider's cache; `input` when none is given."""
+
+    def cost_of(self, usage: Counts) -> float:
+        """Return USD."""
+        cached = min(usage.input_tokens_details.cached_tokens, usage.input_tokens)
+        per_cached = self.input if self.cached_input is None else self.cached_input
+        spent = (usage.input_tokens - cached) * self.input + cached * per_cached
+        return (spent + usage.output_tokens * self.output) / 1_000_000
+
+
 class Usage(Counts):
     """What a whole Run used."""
 

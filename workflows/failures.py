@@ -47,7 +47,7 @@ def application_error(exc: ApplicationError) -> RunError:
 def _timed_out(exc: TimeoutError, policy: ToolPolicy | None) -> RunError:
     lost = exc.type in (TimeoutType.HEARTBEAT, TimeoutType.SCHEDULE_TO_START)
     if policy is not None and policy.effect == "unsafe":
-        how = "its worker died" if lost else f"it did not end in {policy.timeout_s:g} s"
+        how = "its worker died" if lost else f"it did not end in {policy.timeout_s or 0:g} s"
         return error(
             ErrorCode.OUTCOME_UNKNOWN,
             f"The tool was started, then {how}; whether it had its effect is unknown.",
@@ -55,5 +55,7 @@ def _timed_out(exc: TimeoutError, policy: ToolPolicy | None) -> RunError:
     if lost:
         return error(ErrorCode.WORKER_LOST, retryable=True)
     if policy is not None:
-        return error(ErrorCode.TOOL_TIMEOUT, f"The tool did not end in {policy.timeout_s:g} s.")
+        return error(
+            ErrorCode.TOOL_TIMEOUT, f"The tool did not end in {policy.timeout_s or 0:g} s."
+        )
     return error(ErrorCode.LLM_TIMEOUT, retryable=True)

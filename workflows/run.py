@@ -6,31 +6,29 @@ no environment. The state is one `Run`, which is also what is carried to a conti
 
 import asyncio
 import contextlib
+from dataclasses import replace
 from datetime import timedelta
 from typing import assert_never
 
 from perdure.runs import contract, pages, record
 from perdure.runs.contract import (
     CancelRequest,
-    ModelRequest,
+    RaiseLimitsRequest,
     RunPage,
     RunPageRequest,
     RunRequest,
     RunResult,
     RunStatusReport,
-    ToolRequest,
     TranscriptPage,
     TranscriptPageRequest,
 )
-from perdure.runs.decide import CallModel, CallTools, Finish, decide
+from perdure.runs.decide import CallModel, CallTools, Finish, Pause, decide
 from perdure.runs.errors import ErrorCode, PerdureError, RunError, error
 from perdure.runs.events import Event
-from perdure.runs.limits import MAX_DELTA_BYTES
-from perdure.runs.messages import sent
+from perdure.runs.requests import model_request, tool_request
 from perdure.runs.run import Run
 from perdure.runs.status import RunStatus
 from perdure.runs.steps import ModelReply, ToolCall, ToolReply
-from perdure.runs.transcript import since_last_answer
 from perdure.workflows import steps, visible
 from perdure.workflows.failures import step_error
 from temporalio import workflow
@@ -61,10 +59,10 @@ class RunWorkflow:
     @workflow.init
     def __init__(self, request: RunRequest) -> None:
         self.in_flight: dict[int, workflow.ActivityHandle[ModelReply | ToolReply]] = {}
-        if request.carried is not None:
-            self.state = request.carried
-        else:
-            self.state = self.begun(request)
+        self.state = request.carried or self.begun(request)
+        if request.resumption is not None:
+            began = workflow.info().start_time
+            self.state = self.state.apply(record.resumed(self.state, began, request.resumption))
 
     def begun(self, request: RunRequest) -> Run:
         """Return the Run at its first moment."""
@@ -78,6 +76,7 @@ class RunWorkflow:
         """Work until `decide` says finish; meanwhile, watch for a cancel and the deadline."""
         if self.state.status is RunStatus.PENDING:
             self.emit(record.started(self.state, workflow.now()))
+        if request.start is not None or request.resumption is not None:
             visible.index(self.state)
         work = asyncio.create_task(self.work())
         deadline = asyncio.create_task(self.deadline())
@@ -91,9 +90,9 @@ class RunWorkflow:
     async def until_stopped_or(self, work: "asyncio.Task[Finish]") -> None:
         """Wait for a signal, the deadline or Temporal's own cancel, whichever stops the Run."""
         try:
-            await workflow.wait_condition(lambda: work.done() or self.stopping)
+            await workflow.wait_condition(lambda: work.done() or self.aborting)
         except asyncio.CancelledError:
-            self.stop(workflow.cancellation_reason() or "")
+            self.stop(CancelRequest(reason=workflow.cancellation_reason() or ""))
 
     async def until_done(self, work: "asyncio.Task[Finish]") -> None:
         """Wait for the work to end; Temporal's own cancel may still come, and changes nothing."""
@@ -105,47 +104,32 @@ class RunWorkflow:
         """Execute one decision after the other; the loop of an agent."""
         while True:
             match decide(self.state):
-                case CallModel():
+                case CallModel() as call:
                     await self.continue_as_new_when_suggested()
-                    await self.call_model()
+                    await self.call_model(call)
                 case CallTools() as action:
                     await asyncio.gather(*[self.call_tool(call) for call in action.calls])
+                case Pause():
+                    await self.pause()
                 case Finish() as finish:
                     return finish
                 case other:
                     assert_never(other)
 
-    async def call_model(self) -> None:
+    async def call_model(self, call: CallModel) -> None:
         """Execute one model Step."""
-        after, new = since_last_answer(self.state)
-        told = tuple(sent(message) for message in new)
-        small = sum(len(each.model_dump_json()) for each in told) <= MAX_DELTA_BYTES
-        self.emit(record.model_step_started(self.state, workflow.now()))
-        first = self.state.turn == 1
-        request = ModelRequest(
-            agent=self.state.agent,
-            step=len(self.state.steps),
-            turn=self.state.turn,
-            after=after,
-            messages=told if small else None,
-            limits=self.state.limits if first else None,
-            timeouts=self.state.timeouts,
-        )
-        await self.settle(request.step, steps.start_model(request), None)
+        call = replace(call, model=call.model or self.state.model)
+        self.emit(record.model_step_started(self.state, workflow.now(), call))
+        request = model_request(self.state, call)
+        handle = steps.start_model(request, self.state.timeouts.heartbeat_s)
+        await self.settle(request.step, handle, None)
 
     async def call_tool(self, call: ToolCall) -> None:
         """Execute one tool Step."""
         self.emit(record.tool_step_started(self.state, workflow.now(), call.name, call.call_id))
-        request = ToolRequest(
-            agent=self.state.agent,
-            step=len(self.state.steps),
-            turn=self.state.turn,
-            call_id=call.call_id,
-            name=call.name,
-            arguments=call.arguments,
-            variables=self.state.context.variables,
-        )
-        await self.settle(request.step, steps.start_tool(request, call), call)
+        request = tool_request(self.state, call)
+        handle = steps.start_tool(request, call, self.state.timeouts.heartbeat_s)
+        await self.settle(request.step, handle, call)
 
     async def settle(
         self,
@@ -163,14 +147,20 @@ class RunWorkflow:
         del self.in_flight[step]
         self.emit(record.step_ended(self.state, workflow.now(), step, outcome))
 
+    async def pause(self) -> None:
+        """Wait for a person to raise the limit, or to stop the Run."""
+        self.emit(record.paused(self.state, workflow.now()))
+        visible.index_waiting(self.state)
+        await workflow.wait_condition(lambda: not isinstance(decide(self.state), Pause))
+        if not self.stopping:
+            self.emit(record.unpaused(self.state, workflow.now()))
+            visible.index_waiting(self.state)
+
     async def deadline(self) -> None:
-        """Stop the Run when its time is up."""
-        limit_s = self.state.timeouts.run_s
-        if limit_s is None:
-            return
-        begun = self.state.started_at or workflow.now()
-        left = begun + timedelta(seconds=limit_s) - workflow.now()
-        await workflow.sleep(max(left, timedelta(0)), summary="run timeout")
+        """Stop the Run when its time is up; its agent's limit is known after the first call."""
+        await workflow.wait_condition(lambda: self.state.deadline is not None)
+        until = self.state.deadline or workflow.now()
+        await workflow.sleep(max(until - workflow.now(), timedelta(0)), summary="run timeout")
         event = record.deadline_passed(self.state, workflow.now())
         if event is not None:
             self.emit(event)
@@ -230,9 +220,14 @@ class RunWorkflow:
         """True once the Run was asked to stop."""
         return self.state.cancel is not None
 
-    def stop(self, reason: str) -> None:
+    @property
+    def aborting(self) -> bool:
+        """True once what is in flight is to be aborted, too."""
+        return self.state.cancel is not None and self.state.cancel.is_urgent
+
+    def stop(self, request: CancelRequest) -> None:
         """Record that the Run is to stop, unless that is recorded already."""
-        event = record.cancel_requested(self.state, workflow.now(), reason)
+        event = record.cancel_requested(self.state, workflow.now(), request.reason, request.mode)
         if event is not None:
             self.emit(event)
 
@@ -244,7 +239,18 @@ class RunWorkflow:
     @workflow.signal(name=contract.CANCEL_SIGNAL)
     def on_cancel(self, request: CancelRequest) -> None:
         """Stop the Run; nothing new starts, what is in flight is told."""
-        self.stop(request.reason)
+        self.stop(request)
+
+    @workflow.update(name=contract.RAISE_LIMITS_UPDATE)
+    def on_raise_limits(self, request: RaiseLimitsRequest) -> RunStatusReport:
+        """Change how much the Run may use; one that waits for that goes on."""
+        self.emit(record.limits_raised(self.state, workflow.now(), request.limits))
+        return pages.status_report(self.state)
+
+    @on_raise_limits.validator
+    def check_raise_limits(self, request: RaiseLimitsRequest) -> None:
+        """Refuse what would change nothing."""
+        record.check_limits(self.state, request.limits)
 
     @workflow.query(name=contract.STATUS_QUERY)
     def status(self) -> RunStatusReport:

@@ -9,40 +9,45 @@ from typing import cast
 
 from perdure.runs import contract
 from perdure.runs.contract import CancelRequest, ModelRequest, ToolRequest
+from perdure.runs.limits import DEFAULT_HEARTBEAT_S, DEFAULT_TOOL_S
+from perdure.runs.retries import MAX_ATTEMPTS
 from perdure.runs.steps import ModelReply, ToolCall, ToolReply
 from temporalio import workflow
 from temporalio.common import RetryPolicy
 
-HEARTBEAT_TIMEOUT = timedelta(seconds=10)
-"""How long a dead worker goes unnoticed. Workers heartbeat every second."""
 MODEL_BACKSTOP = timedelta(hours=1)
 """Longest possible attempt of a model call; the agent's own timeouts end it much earlier."""
 MODEL_RETRIES = RetryPolicy(
     initial_interval=timedelta(seconds=1),
     backoff_coefficient=2.0,
     maximum_interval=timedelta(seconds=30),
-    maximum_attempts=6,
+    maximum_attempts=MAX_ATTEMPTS,
 )
-"""About half a minute of trying: 1, 2, 4, 8 and 16 s apart. Only retryable codes are retried."""
+"""For worker deaths. What a provider does is retried as `perdure.runs.retries` says, within
+this number of attempts: the activity sets each delay, and says when it gives up."""
 
 
-def start_model(request: ModelRequest) -> workflow.ActivityHandle[ModelReply]:
+def start_model(
+    request: ModelRequest, heartbeat_s: float | None
+) -> workflow.ActivityHandle[ModelReply]:
     """Start the model call of a turn."""
     handle = workflow.start_activity(
         contract.CALL_MODEL,
         request,
         result_type=ModelReply,
         activity_id=str(request.step),
-        summary=f"turn {request.turn} · {request.agent}",
+        summary=_model_summary(request),
         start_to_close_timeout=MODEL_BACKSTOP,
-        heartbeat_timeout=HEARTBEAT_TIMEOUT,
+        heartbeat_timeout=timedelta(seconds=heartbeat_s or DEFAULT_HEARTBEAT_S),
         retry_policy=MODEL_RETRIES,
         cancellation_type=workflow.ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,
     )
     return cast("workflow.ActivityHandle[ModelReply]", handle)
 
 
-def start_tool(request: ToolRequest, call: ToolCall) -> workflow.ActivityHandle[ToolReply]:
+def start_tool(
+    request: ToolRequest, call: ToolCall, heartbeat_s: float | None
+) -> workflow.ActivityHandle[ToolReply]:
     """Start the execution of a tool call, as its tool's policy says."""
     handle = workflow.start_activity(
         contract.TOOL_PREFIX + request.name,
@@ -50,8 +55,8 @@ def start_tool(request: ToolRequest, call: ToolCall) -> workflow.ActivityHandle[
         result_type=ToolReply,
         activity_id=str(request.step),
         summary=_call_summary(request),
-        start_to_close_timeout=timedelta(seconds=call.policy.timeout_s),
-        heartbeat_timeout=HEARTBEAT_TIMEOUT,
+        start_to_close_timeout=timedelta(seconds=call.policy.timeout_s or DEFAULT_TOOL_S),
+        heartbeat_timeout=timedelta(seconds=heartbeat_s or DEFAULT_HEARTBEAT_S),
         retry_policy=RetryPolicy(maximum_attempts=call.policy.max_attempts),
         cancellation_type=workflow.ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,
     )
@@ -66,6 +71,11 @@ async def request_cancel(request: CancelRequest) -> None:
         start_to_close_timeout=timedelta(seconds=5),
         schedule_to_close_timeout=timedelta(minutes=1),
     )
+
+
+def _model_summary(request: ModelRequest) -> str:
+    purpose = "" if request.purpose == "turn" else f" · {request.purpose}"
+    return f"turn {request.turn} · {request.agent}{purpose}"
 
 
 def _call_summary(request: ToolRequest) -> str:

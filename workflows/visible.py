@@ -16,6 +16,7 @@ STATUS = SearchAttributeKey.for_keyword(contract.STATUS_ATTRIBUTE)
 AGENT = SearchAttributeKey.for_keyword(contract.AGENT_ATTRIBUTE)
 SESSION = SearchAttributeKey.for_keyword(contract.SESSION_ATTRIBUTE)
 TOKENS = SearchAttributeKey.for_int(contract.TOKENS_ATTRIBUTE)
+WAITING = SearchAttributeKey.for_keyword(contract.WAITING_ATTRIBUTE)
 COST = SearchAttributeKey.for_float(contract.COST_ATTRIBUTE)
 
 SHOWN_STEPS = 30
@@ -33,6 +34,12 @@ def index(run: Run) -> None:
     if run.status.is_terminal:
         updates += [TOKENS.value_set(run.total_tokens), COST.value_set(run.total_cost)]
     workflow.upsert_search_attributes(updates)
+
+
+def index_waiting(run: Run) -> None:
+    """Make a Run findable that waits for a person; its history says so by this, too."""
+    waiting = run.waiting_on.type if run.waiting_on is not None else ""
+    workflow.upsert_search_attributes([WAITING.value_set(waiting)])
 
 
 def details(run: Run) -> str:

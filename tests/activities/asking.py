@@ -9,7 +9,7 @@ from temporalio.exceptions import ApplicationError
 from perdure.activities.chat_client import ChatClient
 from perdure.activities.openai_chat import Answer
 from perdure.runs.errors import RunError
-from perdure.runs.limits import Timeouts
+from perdure.runs.limits import MAX_REPLY_BYTES, Timeouts
 from tests.harness.scripted_openai import chunk
 
 KEY = "sk-test-0123456789abcdef"
@@ -28,20 +28,22 @@ HEL = chunk({"content": "Hel"})
 """A chunk that begins an answer."""
 
 
-async def ask(chat: ChatClient, timeouts: Timeouts = PATIENT) -> Answer:
+async def ask(
+    chat: ChatClient, timeouts: Timeouts = PATIENT, max_bytes: int = MAX_REPLY_BYTES
+) -> Answer:
     """Ask within bounds."""
     answer = Answer()
     async with asyncio.timeout(LIMIT_S):
-        await chat.ask(BODY, answer, timeouts)
+        await chat.ask(BODY, answer, timeouts, max_bytes)
     return answer
 
 
 async def refused(
-    chat: ChatClient, timeouts: Timeouts = PATIENT
+    chat: ChatClient, timeouts: Timeouts = PATIENT, max_bytes: int = MAX_REPLY_BYTES
 ) -> tuple[ApplicationError, RunError]:
     """Ask, and return what went wrong: as it is raised, and as it is kept."""
     with pytest.raises(ApplicationError) as raised:
-        await ask(chat, timeouts)
+        await ask(chat, timeouts, max_bytes)
     why = RunError.model_validate(raised.value.details[0])
     assert raised.value.type == why.code.value
     assert raised.value.non_retryable is not why.retryable

@@ -186,7 +186,8 @@ RETRY_AFTER: list[tuple[dict[str, str], float | None]] = [
     ({"retry-after": "soon"}, None),
     ({"retry-after": "Wed, 21 Oct 2015 07:28:00 GMT"}, None),
     ({"retry-after": "Wed, 99 Oct 2015 07:28:00"}, None),
-    ({"retry-after": "9999999"}, None),
+    ({"retry-after": "9999999"}, 9999999.0),
+    ({"retry-after": "1e300"}, None),
 ]
 
 

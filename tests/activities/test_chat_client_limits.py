@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from perdure.activities import chat_client
 from perdure.activities.chat_client import ChatClient
 from perdure.activities.openai_chat import Answer
 from perdure.runs.limits import Timeouts
@@ -83,22 +82,20 @@ async def test_a_provider_that_is_not_there_is_unavailable() -> None:
     ],
 )
 async def test_an_answer_without_an_end_is_stopped_and_not_asked_for_again(
-    reply: Reply, chat: ChatClient, model: ScriptedOpenAI, monkeypatch: pytest.MonkeyPatch
+    reply: Reply, chat: ChatClient, model: ScriptedOpenAI
 ) -> None:
-    monkeypatch.setattr(chat_client, "MAX_REPLY_BYTES", 1000)
     model.script([reply.hang(20)])
-    _, why = await refused(chat)
-    assert (why.code, why.retryable) == ("llm_bad_response", False)
+    _, why = await refused(chat, max_bytes=1000)
+    assert (why.code, why.retryable) == ("max_output", False)
     await closed(model)
 
 
 async def test_a_large_answer_that_is_no_stream_is_refused_as_well(
-    chat: ChatClient, model: ScriptedOpenAI, monkeypatch: pytest.MonkeyPatch
+    chat: ChatClient, model: ScriptedOpenAI
 ) -> None:
-    monkeypatch.setattr(chat_client, "MAX_REPLY_BYTES", 1000)
     model.script([status(200, {"choices": [{"message": {"content": "x" * 1001}}]})])
-    _, why = await refused(chat)
-    assert (why.code, why.retryable) == ("llm_bad_response", False)
+    _, why = await refused(chat, max_bytes=1000)
+    assert (why.code, why.retryable) == ("max_output", False)
 
 
 LEAKS: dict[str, Reply] = {

@@ -180,7 +180,7 @@ def test_a_tool_is_unsafe_unless_it_says_otherwise() -> None:
         """Pay."""
 
     assert isinstance(pay, Tool)
-    assert pay.policy == ToolPolicy(effect="unsafe", timeout_s=60, max_attempts=1)
+    assert pay.policy == ToolPolicy(effect="unsafe", timeout_s=None, max_attempts=1)
 
 
 @pytest.mark.parametrize(

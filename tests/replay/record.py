@@ -17,7 +17,7 @@ from perdure.engine.dev_server import DYNAMIC_CONFIG, DevServer
 from tests.conftest import free_port
 from tests.harness.engine import Engine
 from tests.harness.scripted_openai import ScriptedOpenAI
-from tests.replay.runs import AGENT, KINDS
+from tests.replay.runs import AGENTS, KINDS
 
 HISTORIES = Path(__file__).parents[1] / "histories"
 SHORT_HISTORIES = DYNAMIC_CONFIG | {"limit.historyCount.suggestContinueAsNew": 200}
@@ -45,7 +45,7 @@ async def record() -> None:
                 continue
             async with ScriptedOpenAI() as model:
                 engine = Engine(client, model, f"record-{name}")
-                async with engine.serving(AGENT):
+                async with engine.serving(*AGENTS):
                     run = await engine.ended(await kind(engine))
                 for part, text in enumerate(await engine.histories(run.run_id), start=1):
                     (folder / f"{name}.{part}.json").write_text(anonymous(text))

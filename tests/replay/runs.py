@@ -2,8 +2,9 @@
 
 from collections.abc import Awaitable, Callable
 
-from perdure import Agent, Limits, Timeouts, tool
-from tests.harness.engine import Engine
+from perdure import Agent, ErrorCode, Limits, RetryRule, Timeouts, tool
+from perdure.client.continuing import Fork
+from tests.harness.engine import Engine, soon
 from tests.harness.scripted_openai import (
     Gate,
     RecordedRequest,
@@ -28,6 +29,14 @@ async def fail(reason: str) -> str:
 
 
 AGENT = Agent(name="adder", instructions="Add.", tools=[add, fail])
+STUBBORN = Agent(
+    name="stubborn",
+    model="first-model",
+    fallback_models=["second-model"],
+    retries={ErrorCode.LLM_UNAVAILABLE: RetryRule(max_attempts=2)},
+)
+NARROW = Agent(name="narrow", tools=[add], context_window=100)
+AGENTS = (AGENT, STUBBORN, NARROW)
 TURNS = 60
 """Several times what the recording server lets a history grow to."""
 
@@ -92,6 +101,60 @@ async def continued_as_new(engine: Engine) -> str:
     return await engine.start("adder")
 
 
+async def cancelled_after_step(engine: Engine) -> str:
+    gate = Gate()
+    engine.model.script([tool_calls(call("add", {"a": 1, "b": 1})).hold(gate)])
+    run_id = await engine.start("adder")
+    await gate.reached
+    await engine.manager.cancel(run_id, "enough", mode="after_step")
+    gate.open()
+    return run_id
+
+
+async def concluded(engine: Engine) -> str:
+    engine.model.script([tool_calls(call("add", {"a": 1, "b": 1})), text("So far.")])
+    return await engine.start("adder", limits=Limits(max_turns=1), on_limit="finalize")
+
+
+async def paused(engine: Engine) -> str:
+    engine.model.script([tool_calls(call("add", {"a": 1, "b": 1})), text("Done.")])
+    run_id = await engine.start("adder", limits=Limits(max_turns=1), on_limit="pause")
+
+    async def waits() -> bool:
+        return (await engine.manager.get_run(run_id)).waiting_on is not None
+
+    await soon(waits)
+    await engine.manager.raise_limits(run_id, Limits(max_turns=2))
+    return run_id
+
+
+async def resumed(engine: Engine) -> str:
+    engine.model.script([tool_calls(call("add", {"a": 1, "b": 1})), status(401), text("Done.")])
+    run_id = await engine.start("adder")
+    await engine.ended(run_id)
+    await engine.manager.resume(run_id)
+    return run_id
+
+
+async def forked(engine: Engine) -> str:
+    engine.model.script([tool_calls(call("add", {"a": 1, "b": 1})), text("Done."), text("Other.")])
+    run_id = await engine.start("adder")
+    await engine.ended(run_id)
+    return await engine.manager.fork(run_id, Fork(step=1, message="Do something else."))
+
+
+async def fallen_back(engine: Engine) -> str:
+    unavailable = status(503, headers={"retry-after-ms": "1"})
+    engine.model.script([unavailable] * 2 + [text("Done.")])
+    return await engine.start("stubborn")
+
+
+async def compacted(engine: Engine) -> str:
+    adding = [tool_calls(call("add", {"a": n, "b": 1}), usage=(85, 5)) for n in range(2)]
+    engine.model.script([*adding, text("They added 0 and 1."), text("Done.", usage=(20, 5))])
+    return await engine.start("narrow")
+
+
 KINDS: dict[str, Callable[[Engine], Awaitable[str]]] = {
     each.__name__: each
     for each in (
@@ -104,5 +167,12 @@ KINDS: dict[str, Callable[[Engine], Awaitable[str]]] = {
         cancelled_by_signal,
         timed_out,
         continued_as_new,
+        cancelled_after_step,
+        concluded,
+        paused,
+        resumed,
+        forked,
+        fallen_back,
+        compacted,
     )
 }

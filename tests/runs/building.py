@@ -4,6 +4,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from perdure.runs import events, record
+from perdure.runs.decide import CallModel, next_turn
 from perdure.runs.errors import ErrorCode, RunError, error
 from perdure.runs.events import Event, RunStart
 from perdure.runs.messages import wire
@@ -33,7 +34,7 @@ def running(text: str = "Go.", **start: Any) -> Run:
 
 def asking(run: Run) -> Run:
     """Return the Run with the model call of its next turn under way."""
-    return run.apply(record.model_step_started(run, at(2)))
+    return run.apply(record.model_step_started(run, at(2), CallModel(next_turn(run))))
 
 
 def ended_step(run: Run, step: int, outcome: ModelReply | ToolReply | RunError) -> Run:

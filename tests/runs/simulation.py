@@ -5,17 +5,21 @@ It does what the workflow does, minus the waiting; hypothesis chooses what comes
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn
 
+from perdure.client.continuing import Fork, forked_start
 from perdure.runs import record
-from perdure.runs.decide import CallModel, CallTools, Finish, decide
+from perdure.runs.contract import Resumption
+from perdure.runs.decide import CallModel, CallTools, Finish, Pause, decide
 from perdure.runs.errors import ErrorCode, RunError, error
 from perdure.runs.events import CancelRequested, ContextBundle, Event, RunStart
-from perdure.runs.limits import Limits, Timeouts
+from perdure.runs.limits import Limits, Terms, Timeouts
 from perdure.runs.messages import AssistantMessage, UserMessage, wire
+from perdure.runs.requests import model_request
 from perdure.runs.run import Run
 from perdure.runs.steps import ModelReply, RequestedCall, Step, ToolReply
 from perdure.runs.transcript import messages
@@ -25,12 +29,17 @@ from tests.runs.building import at, with_mark
 
 TEXT = st.text(st.characters(codec="utf-8"), max_size=12)
 TOKENS = st.integers(0, 50)
+WINDOWS = st.none() | st.integers(10, 400)
+PLENTY = Limits(
+    max_turns=99, max_tool_calls=999, max_identical_calls=99, max_tokens=99_999, max_cost=999
+)
 ODDS = st.sampled_from([True, True, True, False])
 ENDED_MODEL_CODES = [
     ErrorCode.LLM_UNAVAILABLE,
     ErrorCode.STREAM_INCOMPLETE,
     ErrorCode.REFUSED,
-    ErrorCode.MAX_TOKENS,
+    ErrorCode.CONTEXT_OVERFLOW,
+    ErrorCode.MAX_OUTPUT,
     ErrorCode.CANCELLED,
 ]
 ENDED_TOOL_CODES = [ErrorCode.TOOL_FAILED, ErrorCode.OUTCOME_UNKNOWN, ErrorCode.CANCELLED]
@@ -50,8 +59,10 @@ def starts(draw: DrawFn) -> RunStart:
         agent="helper",
         input=draw(TEXT),
         context=ContextBundle(messages=tuple(context), variables={"n": 1}),
+        on_limit=draw(st.sampled_from([None, "stop", "finalize", "pause"])),
         limits=Limits(
             max_turns=draw(low),
+            max_identical_calls=draw(st.none() | st.integers(1, 3)),
             max_tool_calls=draw(low),
             max_tokens=draw(st.none() | st.integers(50, 400)),
             max_cost=draw(st.none() | st.integers(1, 4)),
@@ -98,7 +109,8 @@ def calls(draw: DrawFn) -> tuple[RequestedCall, ...]:
 def model_outcomes(draw: DrawFn) -> ModelReply | RunError:
     """Draw what a model Step ends with: an answer, an unusable one, or an error."""
     if draw(st.integers(0, 9)) == 9:
-        return error(draw(st.sampled_from(ENDED_MODEL_CODES)))
+        fallback = draw(st.sampled_from([None, "n"]))
+        return error(draw(st.sampled_from(ENDED_MODEL_CODES)), fallback=fallback)
     why = draw(st.sampled_from(ENDED_MODEL_CODES)) if draw(st.integers(0, 9)) == 9 else None
     return ModelReply(
         model="m",
@@ -109,7 +121,10 @@ def model_outcomes(draw: DrawFn) -> ModelReply | RunError:
         usage=draw(usages()),
         attempt=draw(st.integers(1, 3)),
         error=None if why is None else error(why),
-        limits=draw(st.none() | st.just(Limits(max_turns=8))),
+        terms=draw(
+            st.none()
+            | st.builds(Terms, limits=st.just(Limits(max_turns=8)), context_window=WINDOWS)
+        ),
     )
 
 
@@ -155,18 +170,26 @@ class Simulation:
         decision = decide(self.run)
         match decision:
             case CallModel():
+                decision = replace(decision, model=decision.model or self.run.model)
+                self.emit(record.model_step_started(self.run, self.now, decision))
                 assert_transcript_is_valid(self.run)
-                self.emit(record.model_step_started(self.run, self.now))
+                request = model_request(self.run, decision)
+                assert (request.summarise > 0) == (decision.purpose == "compact")
                 assert self.run.turn == decision.turn
             case CallTools():
                 for call in decision.calls:
                     self.emit(record.tool_step_started(self.run, self.now, call.name, call.call_id))
+            case Pause():
+                if self.run.waiting_on is None:
+                    self.emit(record.paused(self.run, self.now))
             case Finish():
                 self.emit(record.ended(self.run, self.now, decision))
 
     def model_ends(self, outcome: ModelReply | RunError) -> None:
         """End the model Step that runs."""
         (step,) = self.in_flight
+        if isinstance(outcome, ModelReply) and step.purpose != "turn":
+            outcome = outcome.model_copy(update={"calls": ()})
         if isinstance(outcome, ModelReply) and outcome.error is None:
             # Marked from what was sent along, as a worker does; not from the whole Run.
             outcome = with_mark(self.run, outcome)
@@ -177,28 +200,59 @@ class Simulation:
         self.emit(record.step_ended(self.run, self.now, step.number, outcome))
 
     def stop(self, by: str) -> None:
-        """Ask the Run to stop, as a user or because its time is up."""
+        """Ask the Run to stop, as a user, at once or not, or because its time is up."""
         event: CancelRequested | None
-        if by == "user":
-            event = record.cancel_requested(self.run, self.now, "Enough.")
-        else:
+        if by == "deadline":
             event = record.deadline_passed(self.run, self.now)
+        else:
+            event = record.cancel_requested(self.run, self.now, "Enough.", by)  # type: ignore[arg-type]
         if event is not None:
             self.emit(event)
+
+    def raise_limits(self) -> None:
+        """Let a person raise all limits, and the Run go on if it waited for that."""
+        self.emit(record.limits_raised(self.run, self.now, PLENTY))
+        if self.run.waiting_on is not None:
+            self.emit(record.unpaused(self.run, self.now))
+
+    def resume(self) -> None:
+        """Let the Run go on that has ended without completing."""
+        resumption = Resumption(first_execution="e1", limits=PLENTY)
+        self.emit(record.resumed(self.run, self.now, resumption))
 
 
 @st.composite
 def simulations(draw: DrawFn) -> Simulation:
     """Draw a Run driven for up to 40 actions: usually to its end, sometimes left in the middle."""
     simulation = Simulation(draw(starts()))
+    _drive(draw, simulation)
+    if draw(st.integers(0, 3)) == 3:
+        _fork(draw, simulation)
+    return simulation
+
+
+def _fork(draw: DrawFn, simulation: Simulation) -> None:
+    """Begin anew from a Step of the Run, with a message or without, and drive that to its end."""
+    run = simulation.run
+    ended = [
+        n for n in range(len(run.steps) + 1) if all(s.status != "running" for s in run.steps[:n])
+    ]
+    step, message = draw(st.sampled_from(ended)), draw(st.none() | TEXT)
+    start = forked_start(run, Fork(step=step, message=message))
+    simulation.__init__(start)  # type: ignore[misc]
+    _drive(draw, simulation)
+
+
+def _drive(draw: DrawFn, simulation: Simulation) -> None:
     stops_after = draw(st.none() | st.integers(0, 12))
     for action in range(draw(st.integers(30, 40)) if draw(ODDS) else draw(st.integers(0, 12))):
         if simulation.run.is_terminal:
-            break
+            if simulation.run.status == "completed" or draw(st.booleans()):
+                break
+            simulation.resume()
         if action == stops_after:
-            simulation.stop(draw(st.sampled_from(["user", "deadline"])))
+            simulation.stop(draw(st.sampled_from(["now", "after_step", "rollback", "deadline"])))
         _act(draw, simulation)
-    return simulation
 
 
 def _act(draw: DrawFn, simulation: Simulation) -> None:
@@ -206,6 +260,8 @@ def _act(draw: DrawFn, simulation: Simulation) -> None:
     in_flight = simulation.in_flight
     if simulation.run.status == "pending":
         simulation.start()
+    elif simulation.run.waiting_on is not None and simulation.run.cancel is None:
+        simulation.raise_limits()
     elif not in_flight:
         simulation.go_on()
     elif in_flight[0].kind == "model":

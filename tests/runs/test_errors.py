@@ -10,6 +10,8 @@ CODES: dict[type[PerdureError], ErrorCode] = {
     errors.InvalidRequest: ErrorCode.PROVIDER_REFUSED_REQUEST,
     errors.RunNotFound: ErrorCode.RUN_NOT_FOUND,
     errors.RunAlreadyExists: ErrorCode.RUN_ALREADY_EXISTS,
+    errors.RunAlreadyTerminal: ErrorCode.RUN_ALREADY_TERMINAL,
+    errors.RunNotResumable: ErrorCode.RUN_NOT_RESUMABLE,
     errors.EngineUnavailable: ErrorCode.ENGINE_UNAVAILABLE,
     errors.NoWorker: ErrorCode.NO_WORKER,
     errors.ConfigurationError: ErrorCode.CONFIGURATION,

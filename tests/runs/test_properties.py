@@ -4,6 +4,7 @@
 that the transcript is valid before each model call, is checked by each test here.
 """
 
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -14,10 +15,10 @@ from perdure.runs import pages
 from perdure.runs.contract import RunPage, RunPageRequest, TranscriptPageRequest
 from perdure.runs.errors import IllegalEvent
 from perdure.runs.events import event_from_json
-from perdure.runs.messages import AssistantMessage, Message, ToolMessage, wire
+from perdure.runs.messages import AssistantMessage, Message, wire
 from perdure.runs.run import Run
 from perdure.runs.steps import Mark
-from perdure.runs.transcript import advance, messages, since_last_answer
+from perdure.runs.transcript import SUMMARY, advance, messages, since_last_answer
 from perdure.runs.usage import Usage
 from tests.runs.building import moves
 from tests.runs.simulation import Simulation, assert_transcript_is_valid, folded, simulations
@@ -41,12 +42,15 @@ def test_events_and_steps_are_numbered_without_a_gap(simulation: Simulation) -> 
 
 @simulated
 @given(SIMULATIONS)
-def test_a_terminal_event_is_the_last_and_nothing_can_follow_it(simulation: Simulation) -> None:
-    ends = [event for event in simulation.events if hasattr(event, "stop_reason")]
-    assert ends == ([simulation.events[-1]] if simulation.run.is_terminal else [])
+def test_a_terminal_event_is_the_last_unless_the_run_is_resumed(simulation: Simulation) -> None:
+    for event, following in pairwise(simulation.events):
+        assert not hasattr(event, "stop_reason") or following.type == "run.resumed"
+    assert hasattr(simulation.events[-1], "stop_reason") == simulation.run.is_terminal
     if not simulation.run.is_terminal:
         return
     for event in (*moves(simulation.run).values(), *simulation.events):
+        if event.type == "run.resumed":
+            continue
         with pytest.raises(IllegalEvent):
             simulation.run.apply(event.model_copy(update=simulation.run.stamp(simulation.now)))
 
@@ -80,7 +84,7 @@ def test_an_ended_run_is_whole(simulation: Simulation) -> None:
 @given(SIMULATIONS)
 def test_totals_are_the_sum_of_the_steps(simulation: Simulation) -> None:
     total = Usage()
-    for step in simulation.run.steps:
+    for step in simulation.run.steps[simulation.run.copied_steps :]:
         total = total.plus_call(step.usage) if step.usage else total
         if step.kind == "tool" and step.status != "running":
             total = total.plus_tool_call()
@@ -149,8 +153,9 @@ def test_the_marks_of_the_answers_are_those_of_the_messages(simulation: Simulati
     marks = [Mark()]
     for message in messages(simulation.run):
         marks.append(advance(marks[-1], wire(message)))
-    for step in simulation.run.steps:
-        if step.kind == "model" and step.status == "completed":
+    compacted = simulation.run.compaction.step if simulation.run.compaction else 0
+    for step in simulation.run.steps[compacted:]:
+        if step.kind == "model" and step.status == "completed" and step.purpose != "compact":
             assert step.mark is not None
             assert step.mark == marks[step.mark.count]
 
@@ -163,12 +168,12 @@ def test_what_the_model_is_told_anew_is_the_end_of_the_transcript(simulation: Si
         return
     mark, new = since_last_answer(run)
     assert tuple(messages(run, mark.count)) == new
-    if mark == Mark():
+    if mark != Mark():
+        assert not any(isinstance(each, AssistantMessage) for each in new)
+    elif run.compaction is None:
         assert not any(
             isinstance(each, AssistantMessage) for each in new[len(run.context.messages) :]
         )
-    else:
-        assert all(isinstance(each, ToolMessage) for each in new)
 
 
 @simulated
@@ -178,7 +183,8 @@ def test_all_text_of_the_transcript_is_counted_against_its_limit(simulation: Sim
         run = folded(simulation.events[:count])
         if not run.is_terminal:
             said = sum(len(message.content or "") for message in messages(run))
-            assert said <= run.transcript_chars
+            again = len(SUMMARY) + len(run.input_message) if run.compaction else 0
+            assert said <= run.transcript_chars + again
 
 
 @simulated

@@ -8,7 +8,7 @@ from pydantic import ValidationError
 from perdure.runs.codes import UNKNOWN_USAGE
 from perdure.runs.decide import CallModel, CallTools, Decision, Finish, decide
 from perdure.runs.errors import ErrorCode, error
-from perdure.runs.limits import DEFAULT_LIMITS, DEFAULT_TIMEOUTS, Limits, Timeouts
+from perdure.runs.limits import DEFAULT_TERMS, Limits, Terms, Timeouts
 from perdure.runs.run import Run
 from perdure.runs.steps import ToolReply
 from perdure.runs.usage import ModelUsage, Usage
@@ -78,10 +78,9 @@ def test_own_limits_win_over_lower_ones_and_gaps_are_filled() -> None:
     assert Limits(max_turns=5).over(Limits(max_turns=9, max_tokens=7)) == Limits(
         max_turns=5, max_tokens=7
     )
-    assert Limits().over(DEFAULT_LIMITS) == DEFAULT_LIMITS
-    assert Timeouts(model_s=1).over(DEFAULT_TIMEOUTS) == DEFAULT_TIMEOUTS.model_copy(
-        update={"model_s": 1}
-    )
+    assert Terms().over(DEFAULT_TERMS) == DEFAULT_TERMS
+    slow = Terms(timeouts=Timeouts(model_s=1)).over(DEFAULT_TERMS).timeouts
+    assert slow == DEFAULT_TERMS.timeouts.model_copy(update={"model_s": 1})
 
 
 @pytest.mark.parametrize("field", list(Limits.model_fields))

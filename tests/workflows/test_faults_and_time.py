@@ -4,6 +4,7 @@ import pytest
 
 from perdure import Agent, Timeouts
 from perdure.runs.errors import ErrorCode
+from perdure.runs.retries import RETRIES
 from perdure.runs.status import RunStatus
 from tests.harness.engine import Engine
 from tests.harness.scripted_openai import status, text
@@ -26,7 +27,9 @@ async def test_a_programming_error_ends_the_run_and_does_not_stall_it(
     assert "a fault of ours" in run.error.message
 
 
-async def test_an_error_that_lasts_is_given_up_after_six_requests(engine: Engine) -> None:
+async def test_an_error_that_lasts_is_given_up_after_as_many_requests_as_its_rule_says(
+    engine: Engine,
+) -> None:
     # The provider asks for short waits, so that the test need not sit through ours.
     engine.model.respond_with(lambda request: status(503, headers={"retry-after-ms": "10"}))
     async with engine.serving(AGENT):
@@ -34,7 +37,7 @@ async def test_an_error_that_lasts_is_given_up_after_six_requests(engine: Engine
     assert run.status is RunStatus.FAILED
     assert run.error is not None
     assert run.error.code is ErrorCode.LLM_UNAVAILABLE
-    assert len(engine.model.requests) == 6
+    assert len(engine.model.requests) == RETRIES[ErrorCode.LLM_UNAVAILABLE].max_attempts
 
 
 async def test_a_wait_that_the_provider_asks_for_is_kept(engine: Engine) -> None:
@@ -47,7 +50,7 @@ async def test_a_wait_that_the_provider_asks_for_is_kept(engine: Engine) -> None
 
 
 async def test_a_run_that_waits_for_its_provider_meets_its_deadline(engine: Engine) -> None:
-    engine.model.script([status(429, headers={"retry-after": "3600"})])
+    engine.model.script([status(429, headers={"retry-after": "20"})])
     async with engine.serving(AGENT):
         run = await engine.run("speaker", timeouts=Timeouts(run_s=1))
     assert run.status is RunStatus.TIMEOUT
@@ -56,8 +59,21 @@ async def test_a_run_that_waits_for_its_provider_meets_its_deadline(engine: Engi
     assert len(engine.model.requests) == 1
 
 
+@pytest.mark.parametrize(("run_s", "retry_after"), [(1, "1800"), (None, "86400")])
+async def test_a_wait_that_leads_nowhere_ends_the_run_at_once(
+    engine: Engine, run_s: float | None, retry_after: str
+) -> None:
+    """Longer than the Run may take, or than we wait: resuming it later is the way out."""
+    engine.model.script([status(429, headers={"retry-after": retry_after})])
+    async with engine.serving(AGENT):
+        run = await engine.run("speaker", timeouts=Timeouts(run_s=run_s))
+    assert run.error is not None
+    assert (run.error.code, run.error.retryable) == (ErrorCode.RATE_LIMITED, True)
+    assert len(engine.model.requests) == 1
+
+
 async def test_a_cancel_while_waiting_for_the_next_attempt_ends_the_run(engine: Engine) -> None:
-    engine.model.script([status(429, headers={"retry-after": "3600"})])
+    engine.model.script([status(429, headers={"retry-after": "1800"})])
     async with engine.serving(AGENT):
         run_id = await engine.start("speaker")
         await engine.model.wait_for_requests(1, timeout_s=20)

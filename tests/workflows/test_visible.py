@@ -69,7 +69,11 @@ async def test_each_activity_says_in_a_line_what_it_does(engine: Engine) -> None
 async def test_details_show_the_latest_steps_of_a_long_run(engine: Engine) -> None:
     def answer(request: object) -> object:
         asked = len(engine.model.requests) <= SHOWN_STEPS
-        return tool_calls(call("add", {"a": 1, "b": 1})) if asked else text("Done.")
+        return (
+            tool_calls(call("add", {"a": len(engine.model.requests), "b": 1}))
+            if asked
+            else text("Done.")
+        )
 
     engine.model.respond_with(answer)  # type: ignore[arg-type]
     async with engine.serving(AGENT):

@@ -1,0 +1,110 @@
+"""Going on from a Run that there is: resuming it under its id, or forking another one from it."""
+
+from temporalio.client import Client
+
+from perdure.client import follow
+from perdure.client.start import Launch, launch
+from perdure.runs import record
+from perdure.runs.contract import Resumption, RunRequest
+from perdure.runs.decide import Finish, decide
+from perdure.runs.errors import InvalidRequest, RunAlreadyExists, RunNotResumable
+from perdure.runs.events import RunStart
+from perdure.runs.fork import checkpoint
+from perdure.runs.frozen import Frozen
+from perdure.runs.limits import Limits, OnLimit, Timeouts
+from perdure.runs.run import Run
+from perdure.runs.status import RunStatus
+
+
+async def resume(
+    client: Client, task_queue: str, run_id: str, limits: Limits, timeouts: Timeouts
+) -> Run:
+    """Let an ended Run go on from its last good Step, and return it as it stands then.
+
+    Raises:
+        RunNotResumable: When it is open or completed, or would only fail again.
+    """
+    run = await follow.latest(client, run_id)
+    description = await follow.describe(client, run_id)
+    resumption = Resumption(
+        first_execution=follow.first_execution(description), limits=limits, timeouts=timeouts
+    )
+    goes_on = _checked(run, resumption)
+    request = RunRequest(carried=run, resumption=resumption)
+    try:
+        await launch(client, task_queue, Launch(run_id, request, goes_on))
+    except RunAlreadyExists as exc:
+        raise RunNotResumable(f"Run {run_id!r} goes on already.") from exc
+    return await follow.latest(client, run_id)
+
+
+def _checked(run: Run, resumption: Resumption) -> Run:
+    if not run.status.is_terminal:
+        raise RunNotResumable(f"Run {run.run_id!r} is {run.status}.", hint="It needs no resuming.")
+    if run.status is RunStatus.COMPLETED:
+        raise RunNotResumable(
+            f"Run {run.run_id!r} is completed.",
+            hint=f"Fork it: `perdure fork {run.run_id} --message …`.",
+        )
+    at = run.completed_at or run.last_progress_at
+    goes_on = run.apply(record.resumed(run, at, resumption))
+    after = decide(goes_on)
+    if isinstance(after, Finish) and after.error is not None:
+        raise RunNotResumable(
+            f"Run {run.run_id!r} would only fail again: {after.error.message}",
+            hint=after.error.hint,
+        )
+    return goes_on
+
+
+class Fork(Frozen):
+    """What is to be different in a fork; what is not given is as in the original."""
+
+    step: int | None = None
+    """The last Step that is taken over; the latest when not given."""
+    message: str | None = None
+    agent: str | None = None
+    model: str | None = None
+    limits: Limits = Limits()
+    timeouts: Timeouts = Timeouts()
+    on_limit: OnLimit | None = None
+
+
+async def fork(client: Client, task_queue: str, run_id: str, new_id: str, changed: Fork) -> None:
+    """Start a Run that begins where another one stood after one of its Steps.
+
+    Raises:
+        InvalidRequest: When there is no such Step, or nothing would be left to do.
+    """
+    run = await follow.latest(client, run_id)
+    start = forked_start(run, changed)
+    begun = Run.begin(record.queued(new_id, start, run.created_at))
+    after = decide(begun.apply(record.started(begun, run.created_at)))
+    if isinstance(after, Finish):
+        raise InvalidRequest(
+            f"A fork of Run {run_id!r} from its Step {len(begun.steps)} would have nothing to do.",
+            hint="Give a message, or fork from an earlier Step.",
+        )
+    await launch(client, task_queue, Launch(new_id, RunRequest(start=start), begun))
+
+
+def forked_start(run: Run, changed: Fork) -> RunStart:
+    """Return what a fork of `run` starts with."""
+    step = len(run.steps) if changed.step is None else changed.step
+    same_agent = changed.agent in (None, run.agent)
+    # Another agent brings limits of its own.
+    limits = changed.limits.over(run.limits) if same_agent else changed.limits
+    timeouts = changed.timeouts.over(run.timeouts) if same_agent else changed.timeouts
+    done = checkpoint(run, step, changed.message)
+    return RunStart(
+        agent=changed.agent or run.agent,
+        input=changed.message if changed.message and step == 0 else run.input_message,
+        model=changed.model or (run.model if same_agent else None),
+        on_limit=changed.on_limit or (run.on_limit if same_agent else None),
+        checkpoint=done if done.steps else None,
+        context=run.context,
+        limits=limits,
+        timeouts=timeouts,
+        metadata=run.metadata,
+        forked_from=run.run_id,
+    )

@@ -1,0 +1,115 @@
+"""What stopping, ending and resuming do to a Run: `Run.apply` asks here.
+
+The receipt of a cancel is made when the Run ends, of how its Steps ended, not while requests
+and results come in: a workflow and its history can have these in different order.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+from perdure.runs.errors import ErrorCode, error
+from perdure.runs.events import (
+    Cancel,
+    CancelRequested,
+    RunCompleted,
+    RunResumed,
+    TerminalEvent,
+)
+from perdure.runs.steps import STOPPED_CODES, Step, ToolCall
+from perdure.runs.transcript import has_followed_up, last_answer
+
+if TYPE_CHECKING:
+    from perdure.runs.run import Run
+
+
+def stopped(before: Cancel | None, event: CancelRequested) -> Cancel:
+    """Return what the Run keeps of a request to stop.
+
+    The first one counts; a later one can only make it more urgent.
+    """
+    if before is not None:
+        return before.model_copy(update={"mode": event.mode})
+    return Cancel(requested_at=event.at, by=event.by, mode=event.mode, reason=event.reason)
+
+
+def ended(run: "Run", event: TerminalEvent, output: str | None = None) -> dict[str, Any]:
+    """Return what changes when a Run ends."""
+    steps = _settled_steps(run, event)
+    calls = tuple(call.settled() for call in run.tool_calls)
+    return {
+        "completed_at": event.at,
+        "stop_reason": event.stop_reason,
+        "output": output,
+        "error": None if isinstance(event, RunCompleted) else event.error,
+        "steps": steps,
+        "current_step": None,
+        "waiting_on": None,
+        "tool_calls": calls,
+        "cancel": None if run.cancel is None else _receipt(run.cancel, steps, calls),
+    }
+
+
+def resumed(run: "Run", event: RunResumed) -> dict[str, Any]:
+    """Return what changes when an ended Run goes on.
+
+    Calls that were stopped are executed again where that is safe; where it is not, the model
+    keeps being told that nobody knows.
+    """
+    answer = last_answer(run)
+    untold = answer.number if answer is not None and not has_followed_up(run, answer) else None
+    calls = tuple(
+        call.requested_again() if call.model_step == untold and call.may_run_again else call
+        for call in run.tool_calls
+    )
+    return {
+        "completed_at": None,
+        "stop_reason": None,
+        "output": None,
+        "error": None,
+        "cancel": None,
+        "limit_reached": None,
+        "limits": event.limits.over(run.limits),
+        "timeouts": event.timeouts.over(run.timeouts),
+        "tool_calls": calls,
+        "resumed_step": len(run.steps),
+        "resumed_at": event.at,
+    }
+
+
+def _settled_steps(run: "Run", event: TerminalEvent) -> tuple[Step, ...]:
+    """Return the Steps with none left running: whoever terminates a Run does not ask them."""
+    if run.current_step is None:
+        return run.steps
+    why = error(ErrorCode.CANCELLED, "The Run ended while the Step was running.")
+    end = {"status": "cancelled", "error": why, "completed_at": event.at}
+    return tuple(
+        step.model_copy(update=end) if step.status == "running" else step for step in run.steps
+    )
+
+
+def _receipt(cancel: Cancel, steps: tuple[Step, ...], calls: tuple[ToolCall, ...]) -> Cancel:
+    last = steps[-1] if steps else None
+    aborted = None
+    said = 0
+    if last is not None and last.kind == "model" and last.status == "cancelled":
+        said = len(last.text or "")
+        if last.completed_at is not None:
+            took = last.completed_at - cancel.requested_at
+            aborted = max(0, int(took.total_seconds() * 1000))
+    turn = last.turn if last is not None else 0
+    told = [
+        call
+        for call in calls
+        if call.step is not None
+        and call.error is not None
+        and call.error.code in STOPPED_CODES
+        and steps[call.step - 1].turn == turn
+    ]
+    unknown = [c for c in told if c.error and c.error.code is ErrorCode.OUTCOME_UNKNOWN]
+    return cancel.model_copy(
+        update={
+            "model_aborted_after_ms": aborted,
+            "tools_running": tuple(call.call_id for call in told),
+            "outcome_unknown": tuple(call.call_id for call in unknown),
+            "partial_output_chars": said,
+        }
+    )

@@ -1,0 +1,59 @@
+"""Where a fork begins: a Run as it stood after one of its Steps."""
+
+from perdure.runs.errors import ErrorCode, InvalidRequest, error
+from perdure.runs.events import Checkpoint, FollowUp
+from perdure.runs.run import Run
+from perdure.runs.steps import ToolCall
+from perdure.runs.transcript import last_answer
+
+
+def checkpoint(run: Run, step: int, message: str | None = None) -> Checkpoint:
+    """Return what a fork takes over: everything up to a Step, and what is said instead.
+
+    Calls that had been asked for by then, but executed later, are executed by the fork; with a
+    message they are not, and the model is told.
+
+    Args:
+        run: The original; stays as it is.
+        step: The last Step that is taken over; 0 takes nothing but the opening.
+        message: What the user says at that point.
+
+    Raises:
+        InvalidRequest: When there is no such Step, or one up to it is still running.
+    """
+    if not 0 <= step <= len(run.steps):
+        raise InvalidRequest(
+            f"Run {run.run_id!r} has no Step {step}; it has {len(run.steps)}.",
+            hint=f"`perdure steps {run.run_id}` shows them.",
+        )
+    steps = run.steps[:step]
+    if any(each.status == "running" for each in steps):
+        raise InvalidRequest(
+            f"Run {run.run_id!r} is still executing Steps up to {step}.",
+            hint="Fork from an earlier Step, or wait.",
+        )
+    asked = [call for call in run.tool_calls if call.model_step <= step]
+    answer = last_answer(run.model_copy(update={"steps": steps}))
+    latest = answer.number if answer is not None else 0
+    calls = [_as_of(call, step) if call.model_step == latest else call for call in asked]
+    follow_ups = tuple(each for each in run.follow_ups if each.after_step < step)
+    if message is not None and step > 0:
+        calls = [call.settled(_NOT_EXECUTED) for call in calls]
+        follow_ups += (FollowUp(after_step=step, text=message),)
+    compacted = run.compaction is not None and run.compaction.step <= step
+    return Checkpoint(
+        steps=steps,
+        tool_calls=tuple(calls),
+        follow_ups=follow_ups,
+        compaction=run.compaction if compacted else None,
+    )
+
+
+_NOT_EXECUTED = error(
+    ErrorCode.CANCELLED, "The user said something else before this call was executed."
+)
+
+
+def _as_of(call: ToolCall, step: int) -> ToolCall:
+    never = call.step is None and call.status == "cancelled"
+    return call.requested_again() if never or (call.step or 0) > step else call

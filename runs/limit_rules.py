@@ -1,0 +1,78 @@
+"""Which limit of a Run is reached, if any: asked between Steps, so none is passed by more than one.
+
+Tools are not executed, and models not called, beyond a limit; what was done is kept.
+"""
+
+import json
+from itertools import takewhile
+
+from perdure.runs.errors import ErrorCode, RunError, error
+from perdure.runs.run import Run
+from perdure.runs.steps import ToolCall
+from perdure.runs.transcript import last_answer
+
+
+def before_tools(run: Run, requested: int) -> RunError | None:
+    """Return the limit that keeps `requested` more tools from being executed."""
+    allowed = run.limits.max_tool_calls
+    if allowed is not None and run.usage.tool_calls + requested > allowed:
+        return error(
+            ErrorCode.MAX_TOOL_CALLS,
+            f"The model asked for {requested} more tool calls after "
+            f"{run.usage.tool_calls} of {allowed}.",
+        )
+    return _spent(run)
+
+
+def before_model(run: Run) -> RunError | None:
+    """Return the limit that keeps the model from being called again."""
+    turns, limits = _turns(run), run.limits
+    if limits.max_turns is not None and turns >= limits.max_turns:
+        return error(ErrorCode.MAX_TURNS, f"The Run had its {limits.max_turns} turns.")
+    return _spent(run) or _going_in_circles(run)
+
+
+def _spent(run: Run) -> RunError | None:
+    limits = run.limits
+    if limits.max_tokens is not None and run.total_tokens >= limits.max_tokens:
+        return error(
+            ErrorCode.MAX_TOKENS, f"The Run used {run.total_tokens} of {limits.max_tokens} tokens."
+        )
+    if limits.max_cost is not None and run.total_cost >= limits.max_cost:
+        return error(
+            ErrorCode.MAX_COST, f"The Run cost {run.total_cost:.4f} of {limits.max_cost} USD."
+        )
+    return None
+
+
+def _turns(run: Run) -> int:
+    """Return the turns of this Run's own; those that a fork took over do not count."""
+    answer = last_answer(run)
+    if answer is None or answer.number <= run.copied_steps:
+        return 0
+    copied = run.steps[run.copied_steps - 1].turn if run.copied_steps else 0
+    return answer.turn - copied
+
+
+def _going_in_circles(run: Run) -> RunError | None:
+    allowed = run.limits.max_identical_calls
+    if allowed is None or len(run.tool_calls) < allowed:
+        return None
+    latest = run.tool_calls[-1]
+    since = [call for call in run.tool_calls[-allowed:] if call.model_step > run.resumed_step]
+    same = sum(1 for _ in takewhile(lambda call: _is_same(call, latest), reversed(since)))
+    if same < allowed:
+        return None
+    return error(
+        ErrorCode.MAX_IDENTICAL_CALLS,
+        f"The model called {latest.name!r} {same} times in a row with the same arguments and "
+        "got the same result.",
+    )
+
+
+def _is_same(call: ToolCall, other: ToolCall) -> bool:
+    if call.name != other.name or call.result != other.result:
+        return False
+    return call.arguments == other.arguments or (
+        json.loads(call.arguments) == json.loads(other.arguments)
+    )
