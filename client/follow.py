@@ -75,6 +75,8 @@ def translated(exc: RPCError, run_id: str | None) -> PerdureError:
 
 RESUMED = "perdure_resumed"
 """Memo of an execution that resumes a Run: where the Run's history before it begins."""
+CREATED = "perdure_created"
+"""Memo of the same: when the Run was created."""
 
 
 def first_execution(description: WorkflowExecutionDescription) -> str:

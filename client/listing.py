@@ -8,6 +8,7 @@ from pydantic import PositiveInt
 from temporalio.client import Client, WorkflowExecution, WorkflowExecutionStatus
 from temporalio.service import RPCError, RPCStatusCode
 
+from perdure.client.follow import CREATED
 from perdure.runs.contract import (
     AGENT_ATTRIBUTE,
     RUN_WORKFLOW,
@@ -116,14 +117,14 @@ async def list_runs(
     pages = client.list_workflows(chosen.query(), page_size=limit, next_page_token=token)
     await pages.fetch_next_page()
     current = await asyncio.gather(*[_is_current(client, e) for e in pages.current_page or ()])
-    found = tuple(
-        _summary(execution)
+    found = [
+        await _summary(execution)
         for execution, kept in zip(pages.current_page or (), current, strict=True)
         if kept
-    )
+    ]
     following = pages.next_page_token
     return RunList(
-        runs=found,
+        runs=tuple(found),
         next_cursor=base64.urlsafe_b64encode(following).decode() if following else None,
     )
 
@@ -141,9 +142,10 @@ async def _is_current(client: Client, execution: WorkflowExecution) -> bool:
     return described.run_id == execution.run_id
 
 
-def _summary(execution: WorkflowExecution) -> RunSummary:
+async def _summary(execution: WorkflowExecution) -> RunSummary:
     attributes = execution.typed_search_attributes
     written = RunStatus(attributes.get(STATUS) or RunStatus.PENDING)
+    created = await execution.memo_value(CREATED, None)
     closed = _CLOSED.get(execution.status) if execution.status else None
     return RunSummary(
         run_id=execution.id,
@@ -151,7 +153,7 @@ def _summary(execution: WorkflowExecution) -> RunSummary:
         agent=attributes.get(AGENT) or "",
         session_id=attributes.get(SESSION),
         waiting_on=(attributes.get(WAITING) or None) if closed is None else None,
-        created_at=execution.start_time,
+        created_at=datetime.fromisoformat(created) if created else execution.start_time,
         completed_at=execution.close_time,
         total_tokens=attributes.get(TOKENS) or 0,
         total_cost=attributes.get(COST) or 0.0,

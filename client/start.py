@@ -67,7 +67,12 @@ async def launch(client: Client, task_queue: str, launched: Launch) -> None:
             if resumption is None
             else WorkflowIDReusePolicy.ALLOW_DUPLICATE_FAILED_ONLY,
             search_attributes=_attributes(run),
-            memo=None if resumption is None else {follow.RESUMED: resumption.first_execution},
+            memo=None
+            if resumption is None
+            else {
+                follow.RESUMED: resumption.first_execution,
+                follow.CREATED: run.created_at.isoformat(),
+            },
             static_summary=f"{run.agent}: {run.input_message[:SUMMARY_CHARS]}",
         )
     except WorkflowAlreadyStartedError as exc:

@@ -136,7 +136,10 @@ def check_limits(run: Run, limits: Limits) -> None:
         InvalidRequest: When it waits for a limit to be raised, and this is not enough.
     """
     if run.status.is_terminal:
-        raise RunAlreadyTerminal(f"Run {run.run_id!r} is {run.status}.", hint="Resume it.")
+        raise RunAlreadyTerminal(
+            f"Run {run.run_id!r} has ended: {run.status}.",
+            hint="One that has not completed can be resumed with other limits.",
+        )
     if run.waiting_on is None or run.waiting_on.type != "limit":
         return
     after = decide(run.model_copy(update={"limits": limits.over(run.limits)}))

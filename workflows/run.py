@@ -103,6 +103,7 @@ class RunWorkflow:
     async def work(self) -> Finish:
         """Execute one decision after the other; the loop of an agent."""
         while True:
+            await self.hear_all()
             match decide(self.state):
                 case CallModel() as call:
                     await self.continue_as_new_when_suggested()
@@ -165,12 +166,21 @@ class RunWorkflow:
         if event is not None:
             self.emit(event)
 
-    async def abort_in_flight(self) -> None:
-        """Cancel the activities that have not ended yet; each brings back what it has."""
-        # A result that arrived together with the stop must not be thrown away: give the
-        # activities whose result is here the few turns of the event loop they need to end.
+    async def hear_all(self) -> None:
+        """Let everything that arrived together be recorded before anything follows from it.
+
+        A result that came with a stop must not be thrown away, and nothing may start that the
+        stop would take back at once: Temporal would never be told, so the history would not say.
+        """
         for _ in range(3):
             await asyncio.sleep(0)
+        reason = workflow.cancellation_reason()
+        if reason is not None:
+            self.stop(CancelRequest(reason=reason))
+
+    async def abort_in_flight(self) -> None:
+        """Cancel the activities that have not ended yet; each brings back what it has."""
+        await self.hear_all()
         for handle in self.in_flight.values():
             if not handle.done():
                 handle.cancel()

@@ -5,10 +5,13 @@ from typing import Annotated
 
 import typer
 
-from perdure.client.cli import commands, local
+from perdure.client.cli import commands, continuing, local
 from perdure.client.cli.session import execute, settings
+from perdure.client.continuing import Fork
 from perdure.client.listing import RunFilter
 from perdure.engine.connect import leave
+from perdure.runs.events import CancelMode
+from perdure.runs.limits import Limits, OnLimit, Timeouts
 from perdure.runs.status import RunStatus
 
 app = typer.Typer(
@@ -22,6 +25,7 @@ app = typer.Typer(
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 RunId = Annotated[str, typer.Argument(help="Id of a Run.")]
+Follow = Annotated[bool, typer.Option("--follow", help="Show it live until it ends.")]
 Agents = Annotated[
     list[str] | None,
     typer.Option("--agents", help="Module or file that declares agents; may be repeated."),
@@ -29,16 +33,32 @@ Agents = Annotated[
 
 
 @app.command()
-def start(
+def start(  # noqa: PLR0913 - one for each option
     text: Annotated[str, typer.Argument(help="What the user says; - reads standard input.")],
     agent: Annotated[str, typer.Option(help="Name of an agent.")] = "assistant",
     session: Annotated[str | None, typer.Option(help="Conversation it belongs to.")] = None,
+    model: Annotated[str | None, typer.Option(help="Instead of the agent's.")] = None,
+    limits: Annotated[str | None, typer.Option(help="Such as max_turns=50,max_cost=2.")] = None,
+    on_limit: Annotated[
+        OnLimit | None, typer.Option(help="What happens when a limit is reached.")
+    ] = None,
+    timeouts: Annotated[str | None, typer.Option(help="Such as run_s=600,tool_s=30.")] = None,
     wait: Annotated[bool, typer.Option("--wait", help="Wait, then print the output.")] = False,
-    follow: Annotated[bool, typer.Option("--follow", help="Show it live until it ends.")] = False,
+    follow: Follow = False,
     as_json: Json = False,
 ) -> None:
     """Start a Run and print its id."""
-    chosen = commands.Start(text=text, agent=agent, session_id=session, wait=wait, follow=follow)
+
+    def chosen() -> commands.Start:
+        options = {
+            "session_id": session,
+            "model": model,
+            "limits": continuing.read_values(Limits, limits),
+            "on_limit": on_limit,
+            "timeouts": continuing.read_values(Timeouts, timeouts),
+        }
+        return commands.Start(text, agent, options, wait=wait, follow=follow)
+
     execute(commands.start(settings(), chosen, as_json=as_json), as_json=as_json)
 
 
@@ -59,6 +79,7 @@ def list_(  # noqa: PLR0913 - one for each option
     status: Annotated[RunStatus | None, typer.Option(help="Only of this status.")] = None,
     agent: Annotated[str | None, typer.Option(help="Only of this agent.")] = None,
     session: Annotated[str | None, typer.Option(help="Only of this conversation.")] = None,
+    waiting: Annotated[bool, typer.Option("--waiting", help="Only those that need you.")] = False,
     since: Annotated[datetime | None, typer.Option(help="Only created after this time.")] = None,
     limit: Annotated[int, typer.Option(min=1, max=1000, help="At most so many.")] = 20,
     cursor: Annotated[str | None, typer.Option(help="Go on where a page ended.")] = None,
@@ -66,7 +87,11 @@ def list_(  # noqa: PLR0913 - one for each option
 ) -> None:
     """List Runs, newest first."""
     found = commands.listing(
-        settings(), lambda: _filter(status, agent, session, since), limit, cursor, as_json=as_json
+        settings(),
+        lambda: _filter(status, agent, session, since, waiting=waiting),
+        limit,
+        cursor,
+        as_json=as_json,
     )
     execute(found, as_json=as_json)
 
@@ -75,10 +100,59 @@ def list_(  # noqa: PLR0913 - one for each option
 def cancel(
     run_id: RunId,
     reason: Annotated[str, typer.Option(help="Kept with the Run.")] = "",
+    mode: Annotated[
+        CancelMode, typer.Option(help="Abort what is in flight, let it end, or forget the Run.")
+    ] = "now",
     as_json: Json = False,
 ) -> None:
     """Ask a Run to stop."""
-    execute(commands.cancel(settings(), run_id, reason, as_json=as_json), as_json=as_json)
+    execute(commands.cancel(settings(), run_id, reason, mode, as_json=as_json), as_json=as_json)
+
+
+@app.command()
+def steps(run_id: RunId, as_json: Json = False) -> None:
+    """List the Steps of a Run; each that has ended can be forked from."""
+    execute(continuing.steps(settings(), run_id, as_json=as_json), as_json=as_json)
+
+
+@app.command()
+def resume(
+    run_id: RunId,
+    with_limits: Annotated[str | None, typer.Option(help="Such as max_turns=50.")] = None,
+    with_timeouts: Annotated[str | None, typer.Option(help="Such as run_s=600.")] = None,
+    follow: Follow = False,
+) -> None:
+    """Let a Run go on that failed, was cancelled or ran out of time."""
+    execute(continuing.resume(settings(), run_id, with_limits, with_timeouts, follow=follow))
+
+
+@app.command()
+def fork(  # noqa: PLR0913 - one for each option
+    run_id: RunId,
+    step: Annotated[int | None, typer.Option(min=0, help="The last Step taken over.")] = None,
+    message: Annotated[str | None, typer.Option(help="What the user says then.")] = None,
+    agent: Annotated[str | None, typer.Option(help="Another agent.")] = None,
+    model: Annotated[str | None, typer.Option(help="Another model.")] = None,
+    with_limits: Annotated[str | None, typer.Option(help="Such as max_turns=50.")] = None,
+    follow: Follow = False,
+) -> None:
+    """Start a Run from a Step of another, which stays as it is."""
+
+    def changed() -> Fork:
+        limits = continuing.read_values(Limits, with_limits)
+        return Fork(step=step, message=message, agent=agent, model=model, limits=limits)
+
+    execute(continuing.fork(settings(), run_id, changed, follow=follow))
+
+
+@app.command()
+def limits(
+    run_id: RunId,
+    values: Annotated[str, typer.Argument(help="Such as max_turns=50,max_cost=2.")],
+    as_json: Json = False,
+) -> None:
+    """Change the limits of a Run that is going on, or waits for that."""
+    execute(continuing.limits(settings(), run_id, values, as_json=as_json), as_json=as_json)
 
 
 @app.command()
@@ -112,9 +186,16 @@ def worker(agents: Agents = None) -> None:
 
 
 def _filter(
-    status: RunStatus | None, agent: str | None, session: str | None, since: datetime | None
+    status: RunStatus | None,
+    agent: str | None,
+    session: str | None,
+    since: datetime | None,
+    *,
+    waiting: bool,
 ) -> RunFilter:
-    return RunFilter(status=status, agent=agent, session_id=session, created_after=since)
+    return RunFilter(
+        status=status, agent=agent, session_id=session, created_after=since, waiting=waiting
+    )
 
 
 def main() -> None:

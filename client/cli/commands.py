@@ -7,6 +7,7 @@ import webbrowser
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from typing import Any
 
 from pydantic import ValidationError
 from rich.live import Live
@@ -20,7 +21,7 @@ from perdure.client.manager import RunManager
 from perdure.client.ui import run_url
 from perdure.engine.settings import Settings
 from perdure.runs.errors import EngineUnavailable, InvalidRequest
-from perdure.runs.events import Event
+from perdure.runs.events import CancelMode, Event
 from perdure.runs.run import Run
 
 PENDING_EVERY_S = 0.5
@@ -33,16 +34,18 @@ class Start:
 
     text: str
     agent: str
-    session_id: str | None
+    options: dict[str, Any]
+    """Keyword arguments of `RunManager.start_run`."""
     wait: bool
     follow: bool
 
 
-async def start(settings: Settings, chosen: Start, *, as_json: bool) -> int:
+async def start(settings: Settings, given: Callable[[], Start], *, as_json: bool) -> int:
     """Start a Run; print its id, or follow it to its end."""
+    chosen = given()
     manager = await RunManager.connect(settings)
     text = sys.stdin.read() if chosen.text == "-" else chosen.text
-    run_id = await manager.start_run(chosen.agent, text, session_id=chosen.session_id)
+    run_id = await manager.start_run(chosen.agent, text, **chosen.options)
     if chosen.follow:
         return await show_live(manager, run_id, as_json=as_json)
     if not chosen.wait:
@@ -93,9 +96,11 @@ async def listing(
     return 0
 
 
-async def cancel(settings: Settings, run_id: str, reason: str, *, as_json: bool) -> int:
+async def cancel(
+    settings: Settings, run_id: str, reason: str, mode: CancelMode, *, as_json: bool
+) -> int:
     """Ask a Run to stop; say how it stands."""
-    run = await (await RunManager.connect(settings)).cancel(run_id, reason)
+    run = await (await RunManager.connect(settings)).cancel(run_id, reason, mode=mode)
     if as_json:
         print_json(run)
     elif run.status.is_terminal:
@@ -150,19 +155,20 @@ async def _on_terminal(manager: RunManager, run_id: str) -> Run:
     with Live(console=err, refresh_per_second=8, transient=True) as live:
         async with _polling(manager, run_id, pending):
             events = manager.events(run_id)
-            upcoming = asyncio.ensure_future(anext(events))
+            upcoming = asyncio.ensure_future(anext(events, None))
             while True:
                 done, _ = await asyncio.wait({upcoming}, timeout=0.2)
                 if done:
-                    event: Event = upcoming.result()
-                    run = Run.begin(event) if run is None else run.apply(event)
-                    if run.status.is_terminal:
+                    event: Event | None = upcoming.result()
+                    if event is None:
                         break
-                    upcoming = asyncio.ensure_future(anext(events))
+                    run = Run.begin(event) if run is None else run.apply(event)
+                    upcoming = asyncio.ensure_future(anext(events, None))
                 if run is not None:
                     live.update(run_view(run, pending, live=True))
-    out.print(run_view(run))
-    return run
+    ended = await manager.get_run(run_id)
+    out.print(run_view(ended))
+    return ended
 
 
 @asynccontextmanager

@@ -10,7 +10,7 @@ from rich.text import Text
 from perdure.client.follow import PendingStep
 from perdure.client.listing import RunList
 from perdure.runs.run import Run
-from perdure.runs.status import RunStatus
+from perdure.runs.status import RunStatus, WaitingOn
 from perdure.runs.steps import Step
 
 STYLES = {
@@ -39,12 +39,20 @@ def run_view(run: Run, pending: list[PendingStep] | None = None, *, live: bool =
     parts: list[RenderableType] = [headline(run)]
     if run.status is RunStatus.PENDING:
         parts.append(Text("Waiting for a worker to take it.", style="yellow"))
+    if run.waiting_on is not None:
+        parts.append(Text(f"Waiting: {_waiting(run.waiting_on, run.run_id)}", style="yellow"))
     parts.append(steps_table(run, {each.step: each for each in pending or ()}, live))
     if run.output:
         parts.append(Padding(Text(run.output), (1, 0)))
     if run.error is not None:
         parts.append(Text(f"{run.error.code}: {run.error}", style="red"))
     return Group(*parts)
+
+
+def _waiting(waiting: WaitingOn, run_id: str) -> str:
+    if waiting.type == "limit":
+        return f"{waiting.detail} Raise it: perdure limits {run_id} NAME=NUMBER"
+    return f"{waiting.type}, {waiting.detail}"
 
 
 def headline(run: Run) -> Text:
@@ -94,6 +102,35 @@ def steps_table(run: Run, pending: dict[int, PendingStep], live: bool) -> Table:
     return table
 
 
+def steps_list(run: Run) -> Table:
+    """Return the Steps of a Run with what a fork, or a bill, needs to know of each."""
+    table = Table(box=None, pad_edge=False)
+    for title in ("STEP", "TURN", "KIND", "NAME", "STATUS", "ATTEMPT", "TOKENS", "TIME", "WHAT"):
+        right = title in ("STEP", "TURN", "ATTEMPT", "TOKENS", "TIME")
+        table.add_column(title, justify="right" if right else "left", no_wrap=title != "WHAT")
+    for step in run.steps:
+        kind = step.kind if step.purpose == "turn" else f"{step.kind}: {step.purpose}"
+        copied = " (taken over)" if step.number <= run.copied_steps else ""
+        table.add_row(
+            str(step.number),
+            str(step.turn),
+            kind,
+            Text(step.name),
+            step.status + copied,
+            str(step.attempt),
+            f"{step.usage.total_tokens:,}" if step.usage else "",
+            _took(step),
+            Text(_said(run, step, None)),
+        )
+    return table
+
+
+def _took(step: Step) -> str:
+    if step.started_at is None or step.completed_at is None:
+        return ""
+    return f"{(step.completed_at - step.started_at).total_seconds():.2f} s"
+
+
 def _said(run: Run, step: Step, under_way: PendingStep | None) -> str:
     if step.error is not None:
         kept = f" after “{_short(step.text)}”" if step.text else ""
@@ -128,6 +165,8 @@ def runs_table(found: RunList) -> Table:
     for each in found.runs:
         created = each.created_at.astimezone().strftime("%Y-%m-%d %H:%M:%S")
         status = Text(each.status, style=STYLES[each.status])
+        if each.waiting_on is not None:
+            status.append(f" ({each.waiting_on})")
         used = f"{each.total_tokens:,}" if each.status.is_terminal else ""
         table.add_row(each.run_id, status, each.agent, each.session_id or "", created, used)
     return table
