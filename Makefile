@@ -11,7 +11,8 @@ DEMO_NEEDS := $(VENV)/.installed
 endif
 
 # Files with parts that are made from the code, between cog's marks.
-GENERATED := ARCHITECTURE.md docs/errors.md docs/events.md docs/cli.md docs/configuration.md
+GENERATED := ARCHITECTURE.md docs/errors.md docs/events.md docs/endings.md docs/cli.md \
+  docs/configuration.md
 
 .PHONY: help demo dev test check format bench histories docs lock clean
 

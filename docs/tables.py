@@ -11,7 +11,7 @@ from typing import Any, get_args
 
 import click
 import typer.main
-from pydantic_settings import BaseSettings
+from pydantic import BaseModel
 
 from perdure.client.cli.app import app
 from perdure.client.cli.session import (
@@ -23,6 +23,8 @@ from perdure.client.cli.session import (
 from perdure.engine.settings import Settings
 from perdure.runs.errors import MEANINGS
 from perdure.runs.events import Event
+from perdure.runs.limits import DEFAULT_TERMS, DEFAULT_TOOL_S, Limits, Timeouts
+from perdure.runs.retries import RETRIES
 from perdure.runs.status import TRANSITIONS
 
 
@@ -80,6 +82,34 @@ def exit_codes() -> None:
         print(f"| {code} | {', '.join(meanings)} |")
 
 
+def limits() -> None:
+    """Every limit, its default and the error code of reaching it."""
+    print("| limit | default | meaning |\n|---|---|---|")
+    meanings = _field_docs(Limits)
+    for name in Limits.model_fields:
+        default = getattr(DEFAULT_TERMS.limits, name)
+        print(f"| `{name}` | {default or 'none'} | {meanings[name]} |")
+
+
+def timeouts() -> None:
+    """Every timeout and its default."""
+    print("| timeout | default | meaning |\n|---|---|---|")
+    meanings = _field_docs(Timeouts)
+    for name in Timeouts.model_fields:
+        default = getattr(DEFAULT_TERMS.timeouts, name)
+        if name == "tool_s":
+            default = DEFAULT_TOOL_S
+        print(f"| `{name}` | {f'{default:g}' if default else 'none'} | {meanings[name]} |")
+
+
+def retries() -> None:
+    """Every code that is retried, how often and how soon."""
+    print("| code | requests in all | waits between them |\n|---|---|---|")
+    for code, rule in RETRIES.items():
+        waits = [f"{rule.delay_s(n):g}" for n in range(1, rule.max_attempts)]
+        print(f"| `{code}` | {rule.max_attempts} | {', '.join(waits)} s, up to 20 % more |")
+
+
 def settings() -> None:
     """Every setting, from the docstrings under the fields."""
     print("| variable | default | meaning |\n|---|---|---|")
@@ -91,11 +121,12 @@ def settings() -> None:
         elif name == "agents":
             default = f"`{field.get_default(call_default_factory=True)[0]}`"
         else:
-            default = f"`{field.default}`" if field.default is not None else "not set"
+            value = field.get_default(call_default_factory=True)
+            default = f"`{value}`" if value not in (None, {}) else "not set"
         print(f"| `{variable}` | {default} | {meanings.get(name, '')} |")
 
 
-def _field_docs(model: type[BaseSettings]) -> dict[str, str]:
+def _field_docs(model: type[BaseModel]) -> dict[str, str]:
     """Return the string under each field of a class."""
     tree: Any = ast.parse(textwrap.dedent(inspect.getsource(model))).body[0]
     docs: dict[str, str] = {}

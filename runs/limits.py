@@ -16,7 +16,7 @@ MAX_INPUT_BYTES = 512 * 1024
 MAX_RESULT_BYTES = 64 * 1024
 """Text of one tool result that the model sees; more is cut in the middle, with a notice."""
 MAX_REPLY_BYTES = 512 * 1024
-"""Text and arguments of one model reply; more is `llm_bad_response`."""
+"""Text and arguments of one model reply; more is `max_output`."""
 MAX_CALLS_PER_TURN = 128
 """Tool calls in one model reply; more is `llm_bad_response`."""
 MAX_DELTA_BYTES = 256 * 1024
@@ -57,14 +57,16 @@ class Limits(_Level):
     max_turns: PositiveInt | None = None
     """Model calls, retries and compactions not counted."""
     max_tool_calls: PositiveInt | None = None
+    """Executed tool calls."""
     max_identical_calls: PositiveInt | None = None
     """Calls in a row of one tool with the same arguments that brought the same result."""
     max_tokens: PositiveInt | None = None
     """Input plus output tokens, checked between Steps."""
     max_cost: PositiveFloat | None = None
     """USD, checked between Steps."""
-    max_output_bytes: PositiveInt | None = None
-    """One answer of the model, text and arguments; the stream is closed when it is passed."""
+    max_output_bytes: Annotated[int, Field(gt=0, le=MAX_REPLY_BYTES)] | None = None
+    """One answer of the model, text and arguments; the stream is closed when it is passed. The
+    default is the most that can be set."""
 
 
 class Timeouts(_Level):
