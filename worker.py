@@ -24,6 +24,7 @@ from perdure.agents.registry import Registry
 from perdure.engine.attributes import register_search_attributes
 from perdure.engine.connect import connect, leave
 from perdure.engine.settings import Settings
+from perdure.engine.stored_text import StoredTexts
 from perdure.runs.errors import ConfigurationError, PerdureError
 from perdure.workflows.run import RunWorkflow
 
@@ -49,7 +50,7 @@ def build(
     """Return a worker that serves the agents of `registry`.
 
     Args:
-        client: Connected with our data converter.
+        client: Connected with our data converter; it knows where large data is kept.
         registry: What the worker serves.
         chat: The model provider.
         settings: Task queue and default model.
@@ -59,8 +60,10 @@ def build(
     defaults = ModelDefaults(settings.model or DEFAULT_MODEL, Prices(settings.prices))
     model = ModelActivities(registry, chat, defaults, remembered)
     threads = ThreadPoolExecutor(TOOL_THREADS, thread_name_prefix="tool")
+    texts = StoredTexts(client.data_converter, client.namespace)
     tools = [
-        tool_activity(tool, threads, chat.redact, remembered) for tool in registry.tools().values()
+        tool_activity(tool, threads, chat.redact, remembered, texts.keep)
+        for tool in registry.tools().values()
     ]
     return Worker(
         client,
@@ -106,7 +109,7 @@ async def serve(settings: Settings, stopped: asyncio.Event, ready: Callable[[], 
     """
     registry = Registry.load(settings.agents)
     chat = chat_client(settings)
-    client = await connect()
+    client = await connect(settings)
     await register_search_attributes(client)
     async with build(client, registry, chat, settings):
         _say(f"Worker ready: task queue {settings.task_queue!r}, agents {registry.names()}.")

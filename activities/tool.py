@@ -2,12 +2,10 @@
 
 import asyncio
 import contextvars
-from collections.abc import Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 from concurrent.futures import Executor
 from typing import Any
 
-from pydantic import BaseModel
-from pydantic_core import PydanticSerializationError, to_json, to_jsonable_python
 from temporalio import activity
 
 from perdure.activities.heartbeat import heartbeats, stopped_by_cancel
@@ -17,19 +15,22 @@ from perdure.agents.context import ToolContext, entered
 from perdure.agents.tool import AnyTool, result_of
 from perdure.runs import contract
 from perdure.runs.contract import ToolRequest
-from perdure.runs.errors import ErrorCode, RunError, error
-from perdure.runs.limits import MAX_RESULT_BYTES
+from perdure.runs.errors import ErrorCode, RunError, StorageUnavailable, error
+from perdure.runs.limits import MAX_FULL_RESULT_BYTES, MAX_RESULT_BYTES
 from perdure.runs.messages import ToolMessage, without_lone_surrogates
-from perdure.runs.steps import ToolReply, error_text
+from perdure.runs.steps import StoredText, ToolReply, error_text
+from perdure.runs.strict_json import NotJson, strict_json
 
 ToolActivity = Callable[[ToolRequest], Coroutine[Any, Any, ToolReply]]
+Keep = Callable[[bytes, str], Awaitable[StoredText]]
+"""Stores a text of a Run, given as UTF-8."""
 
 STOPPING = (SystemExit, KeyboardInterrupt, StopIteration)
 """What would stop the worker, its thread or, in a future, the wait for the tool."""
 
 
 def tool_activity(
-    tool: AnyTool, threads: Executor, redact: Redactor, transcripts: Transcripts
+    tool: AnyTool, threads: Executor, redact: Redactor, transcripts: Transcripts, keep: Keep
 ) -> ToolActivity:
     """Return the activity that executes `tool`.
 
@@ -41,6 +42,7 @@ def tool_activity(
         threads: Where sync functions run, off the event loop.
         redact: Applied to error texts.
         transcripts: Remembers results for the model call that follows, most often on this worker.
+        keep: Keeps a result whole that the model sees cut.
     """
 
     @activity.defn(name=contract.TOOL_PREFIX + tool.name)
@@ -60,18 +62,20 @@ def tool_activity(
         entered(context)
         try:
             async with heartbeats():
-                value = await _executed(tool, request, threads)
-            return ToolReply(text=_shortened(_text(value)), attempt=attempt)
+                # The value itself is let go of at once: it may take a hundred megabytes.
+                raw = _utf8(await _executed(tool, request, threads))
+                return await _reply(raw, attempt, request.step, keep)
         except asyncio.CancelledError:
             context.stopping.set()
             if not stopped_by_cancel():
                 raise
             return _problem(_stopped(tool), attempt).model_copy(update={"stopped": True})
-        except PydanticSerializationError as exc:
-            return _problem(error(ErrorCode.RESULT_NOT_SERIALISABLE, str(exc)), attempt)
+        except NotJson as exc:
+            why = f"The tool returned something that JSON can't hold: {exc}."
+            return _problem(error(ErrorCode.RESULT_NOT_SERIALISABLE, why), attempt)
         except Exception as exc:  # noqa: BLE001 - whatever a user's tool raises is for the model to read
             said = without_lone_surrogates(redact(f"{type(exc).__name__}: {exc}"))
-            return _problem(error(ErrorCode.TOOL_FAILED, _shortened(said)), attempt)
+            return _problem(error(ErrorCode.TOOL_FAILED, _shortened(said.encode())), attempt)
 
     return run_tool
 
@@ -114,40 +118,34 @@ def _problem(why: RunError, attempt: int) -> ToolReply:
     return ToolReply(text=error_text(why), attempt=attempt, error=why)
 
 
-def _text(value: Any) -> str:
-    """Return what the model reads: text as it is, anything else as strict JSON, NaN as null."""
-    if isinstance(value, str):
-        return without_lone_surrogates(value)
-    try:
-        if isinstance(value, BaseModel):
-            return value.model_dump_json()
-        return _json(value)
-    except PydanticSerializationError:
-        # It may be for nothing but half a character: file names that are no UTF-8 have some.
-        return _json(_valid(to_jsonable_python(value)))
-
-
-def _json(value: Any) -> str:
-    return to_json(value, inf_nan_mode="null").decode()
-
-
-def _valid(value: Any) -> Any:
-    match value:
-        case str():
-            return without_lone_surrogates(value)
-        case list():
-            return [_valid(item) for item in value]
-        case dict():
-            return {key: _valid(item) for key, item in value.items()}
-        case _:
-            return value
-
-
-def _shortened(text: str) -> str:
-    """Cut what is too large in the middle, and say so."""
-    raw = text.encode()
+async def _reply(raw: bytes, attempt: int, step: int, keep: Keep) -> ToolReply:
     if len(raw) <= MAX_RESULT_BYTES:
-        return text
+        return ToolReply(text=raw.decode(), attempt=attempt)
+    if len(raw) > MAX_FULL_RESULT_BYTES:
+        why = f"The tool returned {len(raw):,} bytes; {MAX_FULL_RESULT_BYTES:,} are allowed."
+        return _problem(error(ErrorCode.RESULT_TOO_LARGE, why), attempt)
+    run_id = activity.info().workflow_id or ""
+    try:
+        full = await keep(raw, run_id)
+    except StorageUnavailable as exc:
+        # The tool has run: what the model can see of its result is more than nothing.
+        activity.logger.warning("The whole result is lost: %s", exc)
+        return ToolReply(text=_shortened(raw, "; they could not be kept"), attempt=attempt)
+    how = f"; the whole result: perdure result {run_id} {step}"
+    return ToolReply(text=_shortened(raw, how), attempt=attempt, full=full)
+
+
+def _utf8(value: Any) -> bytes:
+    """Return what the model reads: text as it is, anything else as strict JSON."""
+    if isinstance(value, str):
+        return without_lone_surrogates(value).encode()
+    return strict_json(value)
+
+
+def _shortened(raw: bytes, notice: str = "") -> str:
+    """Cut what is too large in the middle, and say so."""
+    if len(raw) <= MAX_RESULT_BYTES:
+        return raw.decode()
     half = MAX_RESULT_BYTES // 2
     head, tail = raw[:half].decode(errors="ignore"), raw[-half:].decode(errors="ignore")
-    return f"{head}\n[… {len(raw) - 2 * half} of {len(raw)} bytes left out …]\n{tail}"
+    return f"{head}\n[… {len(raw) - 2 * half} of {len(raw)} bytes left out{notice} …]\n{tail}"

@@ -82,6 +82,7 @@ async def staged() -> AsyncIterator[Stage]:
             "TEMPORAL_CONFIG_FILE": os.devnull,
             "TEMPORAL_ADDRESS": str(address),
             "PERDURE_TASK_QUEUE": RUNS,
+            "PERDURE_STORAGE_DIR": str(folder / "storage"),
             "OPENAI_API_KEY": "no-key",
             "PYTHONPATH": str(ROOT),
             # The sandbox loads workflow code for each workflow: compiled, as where it is installed.

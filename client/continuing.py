@@ -3,7 +3,7 @@
 from temporalio.client import Client
 
 from perdure.client import follow
-from perdure.client.start import Launch, launch
+from perdure.client.launch import Launch, launch
 from perdure.runs import record
 from perdure.runs.contract import Resumption, RunRequest
 from perdure.runs.decide import Finish, decide
@@ -12,6 +12,7 @@ from perdure.runs.events import RunStart
 from perdure.runs.fork import checkpoint
 from perdure.runs.frozen import Frozen
 from perdure.runs.limits import Limits, OnLimit, Timeouts
+from perdure.runs.messages import without_lone_surrogates
 from perdure.runs.run import Run
 from perdure.runs.status import RunStatus
 
@@ -76,6 +77,8 @@ async def fork(client: Client, task_queue: str, run_id: str, new_id: str, change
     Raises:
         InvalidRequest: When there is no such Step, or nothing would be left to do.
     """
+    if changed.message is not None and not changed.message.strip():
+        raise InvalidRequest("The message is empty.", hint="Say what is to be different.")
     run = await follow.latest(client, run_id)
     start = forked_start(run, changed)
     begun = Run.begin(record.queued(new_id, start, run.created_at))
@@ -95,10 +98,11 @@ def forked_start(run: Run, changed: Fork) -> RunStart:
     # Another agent brings limits of its own.
     limits = changed.limits.over(run.limits) if same_agent else changed.limits
     timeouts = changed.timeouts.over(run.timeouts) if same_agent else changed.timeouts
-    done = checkpoint(run, step, changed.message)
+    message = changed.message and without_lone_surrogates(changed.message)
+    done = checkpoint(run, step, message)
     return RunStart(
         agent=changed.agent or run.agent,
-        input=changed.message if changed.message and step == 0 else run.input_message,
+        input=message if message and step == 0 else run.input_message,
         model=changed.model or (run.model if same_agent else None),
         on_limit=changed.on_limit or (run.on_limit if same_agent else None),
         checkpoint=done if done.steps else None,

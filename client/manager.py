@@ -3,24 +3,23 @@
 from collections.abc import AsyncIterator, Mapping
 from datetime import UTC, datetime
 
-from temporalio.client import Client, WorkflowUpdateFailedError
+from temporalio.client import Client
 from temporalio.service import RPCError, RPCStatusCode
 
-from perdure.client import continuing, follow
+from perdure.client import changing, continuing, follow
 from perdure.client.continuing import Fork
+from perdure.client.launch import Launch, launch, new_id
 from perdure.client.listing import RunFilter, RunList, list_runs
-from perdure.client.start import Launch, check_size, checked_id, launch, new_id
-from perdure.client.workers import require_worker
+from perdure.client.results import whole_result
+from perdure.client.starting import checked, checked_id
 from perdure.engine.connect import connect
 from perdure.engine.settings import Settings
 from perdure.runs import contract, record
-from perdure.runs.contract import CancelRequest, RaiseLimitsRequest, RunRequest
+from perdure.runs.contract import CancelRequest, RunRequest
 from perdure.runs.errors import InvalidRequest
 from perdure.runs.events import CancelMode, ContextBundle, Event, RunStart
 from perdure.runs.limits import Limits, OnLimit, Timeouts
-from perdure.runs.messages import without_lone_surrogates
 from perdure.runs.run import Run
-from perdure.workflows.run import RunWorkflow
 
 
 class RunManager:
@@ -40,9 +39,11 @@ class RunManager:
         """Connect as the environment says.
 
         Raises:
+            ConfigurationError: When the storage for large data can't be used.
             EngineUnavailable: When no Temporal server answers.
         """
-        return cls(await connect(), (settings or Settings()).task_queue)
+        chosen = settings or Settings()
+        return cls(await connect(chosen), chosen.task_queue)
 
     async def start_run(  # noqa: PLR0913 - keyword-only: the call is the request
         self,
@@ -77,14 +78,16 @@ class RunManager:
             metadata: Kept with the Run, for you.
 
         Raises:
-            InvalidRequest: When the input is empty or too large, or a name unusable.
+            InvalidRequest: When the input is empty, or something too large or no JSON, or a
+                name unusable.
+            StorageUnavailable: When large input can't be put where workers find it.
             NoWorker: When nothing would pick the Run up.
             RunAlreadyExists: When `run_id` was used before.
             EngineUnavailable: When Temporal does not answer.
         """
-        start = RunStart(
+        given = RunStart(
             agent=checked_id("agent", agent),
-            input=without_lone_surrogates(input),
+            input=input,
             session_id=checked_id("session", session_id) if session_id else None,
             context=context or ContextBundle(),
             model=model,
@@ -93,7 +96,7 @@ class RunManager:
             timeouts=timeouts or Timeouts(),
             metadata=dict(metadata or {}),
         )
-        check_size(start)
+        start = checked(given)
         chosen = checked_id("Run", run_id or new_id())
         run = Run.begin(record.queued(chosen, start, datetime.now(UTC)))
         launched = Launch(chosen, RunRequest(start=start), run)
@@ -178,6 +181,22 @@ class RunManager:
                 raise InvalidRequest(f"Temporal refused the query: {exc.message}") from exc
             raise follow.translated(exc, None) from exc
 
+    async def result(self, run_id: str, call_id: str) -> str:
+        """Return the result of a tool call, whole also where the model saw it cut.
+
+        Args:
+            run_id: Which Run.
+            call_id: The call's id, or the number of the Step that executed it.
+
+        Raises:
+            RunNotFound: When there is no such Run.
+            CallNotFound: When the Run has no such call.
+            InvalidRequest: When the call has not ended.
+            StorageUnavailable: When the whole result is not where this process looks for it.
+            EngineUnavailable: When Temporal does not answer.
+        """
+        return await whole_result(self.client, await self.get_run(run_id), call_id)
+
     async def cancel(self, run_id: str, reason: str = "", *, mode: CancelMode = "now") -> Run:
         """Ask a Run to stop, and return it as it stands then.
 
@@ -195,19 +214,10 @@ class RunManager:
 
         Raises:
             RunNotFound: When there is no such Run.
+            InvalidRequest: When the reason is too long.
             EngineUnavailable: When Temporal does not answer.
         """
-        handle = self.client.get_workflow_handle(run_id)
-        try:
-            if mode == "now":
-                await handle.cancel(reason=reason)
-            else:
-                await handle.signal(RunWorkflow.on_cancel, CancelRequest(reason=reason, mode=mode))
-        except RPCError as exc:
-            # A closed workflow is "not found" to a request; describing it tells which.
-            if exc.status is not RPCStatusCode.NOT_FOUND:
-                raise follow.translated(exc, run_id) from exc
-        return await self.get_run(run_id)
+        return await changing.cancel(self.client, run_id, CancelRequest(reason=reason, mode=mode))
 
     async def raise_limits(self, run_id: str, limits: Limits) -> Run:
         """Change how much a Run may use; one that is paused at a limit goes on.
@@ -223,22 +233,7 @@ class RunManager:
             NoWorker: When nothing would take the change.
             EngineUnavailable: When Temporal does not answer.
         """
-        run = await self.get_run(run_id)
-        record.check_limits(run, limits)
-        await require_worker(self.client, self.task_queue)
-        handle = self.client.get_workflow_handle(run_id)
-        try:
-            await handle.execute_update(
-                RunWorkflow.on_raise_limits, RaiseLimitsRequest(limits=limits)
-            )
-        except WorkflowUpdateFailedError as exc:
-            record.check_limits(await self.get_run(run_id), limits)
-            raise InvalidRequest(f"The Run refused the limits: {exc.cause}.") from exc
-        except RPCError as exc:
-            if exc.status is RPCStatusCode.NOT_FOUND:
-                record.check_limits(await self.get_run(run_id), limits)
-            raise follow.translated(exc, run_id) from exc
-        return await self.get_run(run_id)
+        return await changing.raise_limits(self.client, self.task_queue, run_id, limits)
 
     async def resume(
         self, run_id: str, *, limits: Limits | None = None, timeouts: Timeouts | None = None

@@ -17,6 +17,7 @@ from temporalio.envconfig import ClientConfig
 from temporalio.service import RPCError
 
 from perdure.engine.converter import data_converter
+from perdure.engine.settings import Settings
 from perdure.runs.errors import EngineUnavailable
 
 DEFAULT_ADDRESS = "127.0.0.1:7233"
@@ -96,14 +97,19 @@ class Address:
                     await streams[1].wait_closed()
 
 
-async def connect() -> Client:
+async def connect(settings: Settings | None = None) -> Client:
     """Connect as Temporal's configuration says (`TEMPORAL_ADDRESS`, profiles, TLS, API keys).
 
+    Args:
+        settings: Where large payloads are kept; the environment's by default.
+
     Raises:
+        ConfigurationError: When that storage can't be used.
         EngineUnavailable: When no Temporal server answers there.
     """
     config = ClientConfig.load_client_connect_config()
     config.setdefault("target_host", DEFAULT_ADDRESS)
+    converter = data_converter(settings)
     absent = EngineUnavailable(
         f"No Temporal server answers at {config['target_host']}.",
         hint="Start one with `perdure dev`, or set TEMPORAL_ADDRESS.",
@@ -117,7 +123,7 @@ async def connect() -> Client:
     atexit.register(time.sleep, SETTLE_S)
     try:
         return await Client.connect(
-            **config, data_converter=data_converter(), connect_timeout=CONNECT_TIMEOUT
+            **config, data_converter=converter, connect_timeout=CONNECT_TIMEOUT
         )
     except (RuntimeError, RPCError) as exc:
         raise absent from exc

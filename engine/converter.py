@@ -1,7 +1,8 @@
 """How values become payloads: pydantic's JSON, compressed when that is large.
 
-Small payloads stay plain JSON, so that the Temporal UI shows them as they are. What
-continue-as-new carries along is large and compresses well.
+Small payloads stay plain JSON, so that the Temporal UI shows them as they are. What is large
+even so, as an input of 3 MB or what continue-as-new carries along, is kept in a storage; the
+history then holds a reference.
 """
 
 import zlib
@@ -10,13 +11,21 @@ from dataclasses import replace
 
 from temporalio.api.common.v1 import Payload
 from temporalio.contrib.pydantic import pydantic_data_converter
-from temporalio.converter import DataConverter, PayloadCodec
+from temporalio.converter import DataConverter, ExternalStorage, PayloadCodec, StorageDriver
+
+from perdure.engine import stored_text
+from perdure.engine.s3 import S3Driver
+from perdure.engine.settings import Settings
+from perdure.engine.storage import DirectoryDriver
 
 ENCODING = b"binary/zlib"
+COMPRESSED = (ENCODING, stored_text.ENCODING)
 COMPRESS_FROM_BYTES = 16 * 1024
 """Smaller payloads stay readable in the Temporal UI."""
 MAX_INFLATED_BYTES = 64 * 1024 * 1024
 """A payload that would inflate beyond this is refused: nothing we write comes near it."""
+STORE_FROM_BYTES = 240 * 1024
+"""Larger payloads are stored outside the history, none of whose events exceeds 256 KB so."""
 
 
 class CompressionCodec(PayloadCodec):
@@ -36,7 +45,7 @@ class CompressionCodec(PayloadCodec):
 
 
 def _compressed(payload: Payload) -> Payload:
-    if payload.ByteSize() < COMPRESS_FROM_BYTES:
+    if payload.ByteSize() < COMPRESS_FROM_BYTES or payload.metadata.get("encoding") in COMPRESSED:
         return payload
     data = zlib.compress(payload.SerializeToString())
     if len(data) >= payload.ByteSize():
@@ -54,6 +63,30 @@ def _restored(payload: Payload) -> Payload:
     return Payload.FromString(data)
 
 
-def data_converter() -> DataConverter:
-    """Return the converter that every client, worker and replayer must use."""
-    return replace(pydantic_data_converter, payload_codec=CompressionCodec())
+def data_converter(settings: Settings | None = None) -> DataConverter:
+    """Return the converter that every client, worker and replayer must use.
+
+    Args:
+        settings: Where large payloads are kept; the environment's by default.
+
+    Raises:
+        ConfigurationError: When the storage that is configured can't be used.
+    """
+    return replace(
+        pydantic_data_converter,
+        payload_codec=CompressionCodec(),
+        external_storage=_storage(settings or Settings()),
+    )
+
+
+def _storage(settings: Settings) -> ExternalStorage:
+    directory: StorageDriver = DirectoryDriver(settings.storage_folder)
+    if settings.storage_s3_bucket is None:
+        return ExternalStorage([directory], payload_size_threshold=STORE_FROM_BYTES)
+    bucket: StorageDriver = S3Driver(settings.storage_s3_bucket)
+    # The directory stays known: what was written there before can still be read.
+    return ExternalStorage(
+        [bucket, directory],
+        driver_selector=lambda context, payload: bucket,
+        payload_size_threshold=STORE_FROM_BYTES,
+    )

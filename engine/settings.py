@@ -43,6 +43,16 @@ class Settings(BaseSettings):
     """Where the Temporal UI is; known by itself for a local server and for Temporal Cloud."""
     data_dir: Path = Field(default_factory=lambda: platformdirs.user_data_path("perdure"))
     """Where `perdure dev` keeps Temporal's database."""
+    storage_dir: Path | None = None
+    """Where payloads that are too large for Temporal are kept, `storage` in PERDURE_DATA_DIR by
+    default. Clients and workers on several machines must share it, or use S3."""
+    storage_s3_bucket: str | None = None
+    """Keep them in this S3 bucket instead; needs the extra `s3`."""
+
+    @property
+    def storage_folder(self) -> Path:
+        """The directory of large payloads."""
+        return self.storage_dir or self.data_dir / "storage"
 
     @field_validator("agents", mode="before")
     @classmethod
@@ -51,7 +61,14 @@ class Settings(BaseSettings):
             return [part.strip() for part in value.split(",") if part.strip()]
         return value
 
-    @field_validator("openai_api_key", "openai_base_url", "model", mode="before")
+    @field_validator(
+        "openai_api_key",
+        "openai_base_url",
+        "model",
+        "storage_dir",
+        "storage_s3_bucket",
+        mode="before",
+    )
     @classmethod
     def _empty_is_unset(cls, value: object) -> object:
         return None if value == "" else value

@@ -27,10 +27,13 @@ class ErrorCode(StrEnum):
     TOOL_FAILED = "tool_failed"
     TOOL_TIMEOUT = "tool_timeout"
     RESULT_NOT_SERIALISABLE = "tool_result_not_serialisable"
+    RESULT_TOO_LARGE = "result_too_large"
     OUTCOME_UNKNOWN = "outcome_unknown"
     # What any Step can end with.
     WORKER_LOST = "worker_lost"
     CANCELLED = "cancelled"
+    # What any Step, any Run and any caller can meet.
+    STORAGE_UNAVAILABLE = "storage_unavailable"
     # What a Run can end with.
     AGENT_NOT_FOUND = "agent_not_found"
     MODEL_MISBEHAVING = "model_misbehaving"
@@ -46,6 +49,7 @@ class ErrorCode(StrEnum):
     # What a caller can be told.
     PAYLOAD_TOO_LARGE = "payload_too_large"
     RUN_NOT_FOUND = "run_not_found"
+    CALL_NOT_FOUND = "call_not_found"
     RUN_ALREADY_EXISTS = "run_already_exists"
     RUN_ALREADY_TERMINAL = "run_already_terminal"
     RUN_NOT_RESUMABLE = "run_not_resumable"
@@ -148,6 +152,11 @@ MEANINGS: dict[ErrorCode, tuple[str, Retried, str]] = {
         "no",
         "Return text, a pydantic model or plain JSON types.",
     ),
+    ErrorCode.RESULT_TOO_LARGE: (
+        "The tool returned more than 64 MiB of text.",
+        "no",
+        "Let the tool return less, or a reference to where it put the rest.",
+    ),
     ErrorCode.OUTCOME_UNKNOWN: (
         "The worker died while a tool that must not run twice was running.",
         "no",
@@ -162,6 +171,11 @@ MEANINGS: dict[ErrorCode, tuple[str, Retried, str]] = {
         "The Step was stopped because the Run was cancelled.",
         "no",
         "Nothing.",
+    ),
+    ErrorCode.STORAGE_UNAVAILABLE: (
+        "A payload too large for Temporal is not where this process looks for it.",
+        "by us",
+        "Let clients and workers share PERDURE_STORAGE_DIR, or use S3; see docs/data.md.",
     ),
     ErrorCode.AGENT_NOT_FOUND: (
         "The worker has no agent of that name.",
@@ -215,7 +229,7 @@ MEANINGS: dict[ErrorCode, tuple[str, Retried, str]] = {
         "Report it, with the Run's history.",
     ),
     ErrorCode.PAYLOAD_TOO_LARGE: (
-        "The input is larger than a Run may start with.",
+        "What was given is larger than is allowed.",
         "no",
         "Pass large data by reference, through a tool.",
     ),
@@ -223,6 +237,11 @@ MEANINGS: dict[ErrorCode, tuple[str, Retried, str]] = {
         "No Run has that id in this namespace, or its history has expired.",
         "no",
         "Check the id with `perdure list`.",
+    ),
+    ErrorCode.CALL_NOT_FOUND: (
+        "The Run has no tool call of that id, and none in a Step of that number.",
+        "no",
+        "Look at the Run's Steps with `perdure get`.",
     ),
     ErrorCode.RUN_ALREADY_EXISTS: (
         "A Run of that id was started before.",

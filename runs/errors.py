@@ -3,11 +3,13 @@
     PerdureError            code, message, hint; raised by clients and at the edges
     ├── InvalidRequest      the input was refused before anything started
     ├── RunNotFound         no Run of that id (or its history has expired)
+    ├── CallNotFound        the Run has no such tool call
     ├── RunAlreadyExists    a Run of that id has been started before
     ├── RunAlreadyTerminal  the Run has ended, so this can't be done to it
     ├── RunNotResumable     the Run is open, completed, or would only fail again
     ├── EngineUnavailable   Temporal does not answer at the configured address
     ├── NoWorker            nothing polls the task queue, so nothing would happen
+    ├── StorageUnavailable  a large payload can't be read or written
     ├── ConfigurationError  what was configured can't work (agents, keys, ports)
     └── IllegalEvent        an Event that can't follow; a programming error of ours
 
@@ -72,6 +74,12 @@ class RunNotFound(PerdureError):
     code = ErrorCode.RUN_NOT_FOUND
 
 
+class CallNotFound(PerdureError):
+    """The Run has no such tool call."""
+
+    code = ErrorCode.CALL_NOT_FOUND
+
+
 class RunAlreadyExists(PerdureError):
     """A Run of that id was started before."""
 
@@ -102,6 +110,12 @@ class NoWorker(PerdureError):
     code = ErrorCode.NO_WORKER
 
 
+class StorageUnavailable(PerdureError):
+    """A payload that is too large for Temporal can't be read or written."""
+
+    code = ErrorCode.STORAGE_UNAVAILABLE
+
+
 class ConfigurationError(PerdureError):
     """What was configured can't work."""
 
@@ -128,6 +142,7 @@ def error(code: ErrorCode, message: str = "", **fields: Any) -> RunError:
 
 __all__ = [
     "MEANINGS",
+    "CallNotFound",
     "ConfigurationError",
     "EngineUnavailable",
     "ErrorCode",
@@ -140,5 +155,6 @@ __all__ = [
     "RunError",
     "RunNotFound",
     "RunNotResumable",
+    "StorageUnavailable",
     "error",
 ]

@@ -2,8 +2,8 @@
 
 `None` means: not set at this level. A Run's own values win over its agent's, those over
 `DEFAULT_TERMS`; the worker that makes the first model call puts them together, and what it
-recorded then holds for the whole Run. The sizes below are fixed: they keep every payload
-under Temporal's limit of 2 MB, beyond which a workflow task would fail for ever.
+recorded then holds for the whole Run. The sizes below are fixed: they keep payloads small, and
+what is large even so (docs/data.md) out of Temporal, whose limit is 2 MB.
 """
 
 from typing import Annotated, Literal, Self
@@ -11,10 +11,23 @@ from typing import Annotated, Literal, Self
 from perdure.runs.frozen import Frozen
 from pydantic import Field, PositiveFloat, PositiveInt
 
-MAX_INPUT_BYTES = 512 * 1024
-"""Input message plus context of one Run, as UTF-8 JSON; more is `payload_too_large`."""
+MAX_INPUT_BYTES = 4 * 1024 * 1024
+"""What one Run starts with, as UTF-8 JSON; more is `payload_too_large`. It is as much as the
+messages of a Run may hold."""
+MAX_CONTEXT_MESSAGES = 5_000
+"""Messages that a Run starts with, besides its input."""
+MAX_METADATA_BYTES = 64 * 1024
+"""Metadata of a Run, as UTF-8 JSON: every answer about the Run repeats it."""
+MAX_REASON_BYTES = 4 * 1024
+"""The reason of a cancel, as UTF-8."""
+MAX_DEPTH = 100
+"""Levels of lists and objects in a Run's variables. pydantic reads JSON of 200 levels, and other
+messages have the variables a few levels deeper."""
 MAX_RESULT_BYTES = 64 * 1024
 """Text of one tool result that the model sees; more is cut in the middle, with a notice."""
+MAX_FULL_RESULT_BYTES = 64 * 1024 * 1024
+"""Text of one tool result that is kept whole beside what the model sees; more is
+`result_too_large`."""
 MAX_REPLY_BYTES = 512 * 1024
 """Text and arguments of one model reply; more is `max_output`."""
 MAX_CALLS_PER_TURN = 128

@@ -85,7 +85,8 @@ def step_ended(
     changes: dict[str, Any] = {}
     if step.kind == "tool":
         text = reply.text if isinstance(reply, ToolReply) else error_text(why) if why else ""
-        settled = {"status": ended["status"], "result": text, "error": why}
+        full = reply.full if isinstance(reply, ToolReply) else None
+        settled = {"status": ended["status"], "result": text, "error": why, "full": full}
         changes["tool_calls"] = _with_call(run, step.call_id or "", settled)
         changes["usage"] = run.usage.plus_tool_call()
         changes["transcript_chars"] = run.transcript_chars + len(text)

@@ -81,6 +81,17 @@ class ModelReply(Frozen):
         return self.text if self.refusal is None else self.refusal
 
 
+class StoredText(Frozen):
+    """Where a text is kept that is too large for Temporal."""
+
+    bytes: int
+    """Size as UTF-8."""
+    driver: str
+    """Name of the storage driver that keeps it."""
+    claim: dict[str, str]
+    """What that driver finds it by."""
+
+
 class ToolReply(Frozen):
     """Result of a tool's activity."""
 
@@ -91,6 +102,8 @@ class ToolReply(Frozen):
     error: RunError | None = None
     stopped: bool = False
     """True when the tool was told to stop with its Run, whatever is known of its effect."""
+    full: StoredText | None = Field(None, exclude_if=lambda full: full is None)
+    """The whole result, where `text` is cut. Not written where it is not: nearly never."""
 
 
 Reply = Annotated[ModelReply | ToolReply, Field(discriminator="kind")]
@@ -138,6 +151,8 @@ class ToolCall(Frozen):
     policy: ToolPolicy = ToolPolicy()
     result: str | None = None
     """What the model reads. Always set once the call has ended, whatever the end."""
+    full: StoredText | None = None
+    """The whole result, where `result` is cut; `RunManager.result` reads it."""
     error: RunError | None = None
     raw_arguments: str | None = None
 

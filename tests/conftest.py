@@ -48,6 +48,7 @@ async def temporal(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[De
     folder: Path = tmp_path_factory.mktemp("temporal")
     server = DevServer(Address("127.0.0.1", free_port()), folder)
     os.environ["TEMPORAL_ADDRESS"] = str(server.address)
+    os.environ["PERDURE_STORAGE_DIR"] = str(folder / "storage")
     await server.start()
     yield server
     await server.stop()

@@ -37,10 +37,13 @@ def step_error(exc: BaseException | None, policy: ToolPolicy | None) -> RunError
 def application_error(exc: ApplicationError) -> RunError:
     """Return the `RunError` that an activity or a Run failed with.
 
-    An exception that we did not make ourselves carries none; it is a fault of the engine.
+    The SDK wraps what happens while it reads an activity's input; the cause counts then. An
+    exception that we did not make ourselves carries none; it is a fault of the engine.
     """
     if exc.details and isinstance(exc.details[0], dict) and "code" in exc.details[0]:
         return RunError.model_validate(exc.details[0])
+    if isinstance(exc.cause, ApplicationError):
+        return application_error(exc.cause)
     return error(ErrorCode.INTERNAL, f"{exc.type}: {exc.message}")
 
 

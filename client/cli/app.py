@@ -74,6 +74,15 @@ def get(run_id: RunId, as_json: Json = False) -> None:
     execute(commands.get(settings(), run_id, as_json=as_json), as_json=as_json)
 
 
+@app.command()
+def result(
+    run_id: RunId,
+    call: Annotated[str, typer.Argument(help="Id of a tool call, or the number of its Step.")],
+) -> None:
+    """Print the whole result of a tool call, also where the model saw it cut."""
+    execute(commands.result(settings(), run_id, call))
+
+
 @app.command("list")
 def list_(  # noqa: PLR0913 - one for each option
     status: Annotated[RunStatus | None, typer.Option(help="Only of this status.")] = None,

@@ -72,6 +72,14 @@ async def get(settings: Settings, run_id: str, *, as_json: bool) -> int:
     return 0
 
 
+async def result(settings: Settings, run_id: str, call: str) -> int:
+    """Print a tool call's result and nothing else."""
+    manager = await RunManager.connect(settings)
+    sys.stdout.write(await manager.result(run_id, call))
+    sys.stdout.flush()
+    return 0
+
+
 async def listing(
     settings: Settings,
     chosen: Callable[[], RunFilter],

@@ -23,7 +23,7 @@ from perdure.agents.tool import AnyTool, tool
 from perdure.runs.contract import ToolRequest
 from perdure.runs.errors import ErrorCode
 from perdure.runs.limits import MAX_RESULT_BYTES
-from perdure.runs.steps import ToolReply
+from perdure.runs.steps import StoredText, ToolReply
 
 LIMIT_S = 10.0
 SECRET = "hunter2-hunter2"  # noqa: S105 - made up
@@ -47,6 +47,10 @@ def threads() -> Iterator[Executor]:
         yield pool
 
 
+async def kept(text: bytes, run_id: str) -> StoredText:
+    return StoredText(bytes=len(text), driver="none", claim={"run": run_id})
+
+
 async def executed(
     what: AnyTool,
     threads: Executor,
@@ -57,7 +61,7 @@ async def executed(
     request = ToolRequest(
         agent="helper", step=2, turn=1, call_id="a", name=what.name, arguments=arguments
     )
-    run = tool_activity(what, threads, Redactor([SECRET]), Transcripts())
+    run = tool_activity(what, threads, Redactor([SECRET]), Transcripts(), kept)
     async with asyncio.timeout(LIMIT_S):
         return await (environment or ActivityEnvironment()).run(run, request)
 
@@ -98,7 +102,7 @@ def code_of(reply: ToolReply) -> ErrorCode | None:
 
 
 def test_an_activity_has_its_tool_s_name_on_the_wire(threads: Executor) -> None:
-    run = tool_activity(returning(1), threads, Redactor([]), Transcripts())
+    run = tool_activity(returning(1), threads, Redactor([]), Transcripts(), kept)
     definition = getattr(run, "__temporal_activity_definition")
     assert definition.name == "tool.give"
 

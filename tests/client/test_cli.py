@@ -1,6 +1,7 @@
 """The command line as people and scripts use it: real processes, exit codes, two outputs."""
 
 import json
+from pathlib import Path
 
 import pytest
 
@@ -16,7 +17,13 @@ def double(number: int) -> int:
     return 2 * number
 
 
-AGENT = Agent(name="assistant", tools=[double])
+@tool(effect="read")
+def recite(number: int) -> str:
+    """Recite."""
+    return "é" * number
+
+
+AGENT = Agent(name="assistant", tools=[double, recite])
 
 
 @pytest.fixture
@@ -150,3 +157,30 @@ async def test_list_and_ui_know_the_run(engine: Engine, env: dict[str, str]) -> 
         code, out, _ = await output("ui", run.run_id, env=env)
     assert code == 0
     assert out.strip().endswith(f"/namespaces/default/workflows/{run.run_id}")
+
+
+async def test_result_prints_the_whole_of_a_result_and_nothing_else(
+    engine: Engine, env: dict[str, str]
+) -> None:
+    engine.model.script([tool_calls(call("recite", {"number": 50_000}, id="a")), text("Done.")])
+    async with engine.serving(AGENT):
+        run = await engine.run("assistant")
+        for named in ("a", "2"):
+            code, out, err = await output("result", run.run_id, named, env=env)
+            assert (code, out, err) == (0, "é" * 50_000, "")
+    code, out, err = await output("result", run.run_id, "b", env=env)
+    assert (code, out) == (5, "")
+    assert "call_not_found" in err
+
+
+async def test_a_storage_that_can_not_be_used_is_said_with_the_way_out(
+    engine: Engine, env: dict[str, str], tmp_path: Path
+) -> None:
+    engine.model.script([tool_calls(call("recite", {"number": 50_000}, id="a")), text("Done.")])
+    async with engine.serving(AGENT):
+        run = await engine.run("assistant")
+    lost = env | {"PERDURE_STORAGE_DIR": str(tmp_path)}
+    code, out, err = await output("result", run.run_id, "a", env=lost)
+    assert (code, out) == (6, "")
+    assert "storage_unavailable" in err
+    assert "PERDURE_STORAGE_DIR" in err

@@ -9,11 +9,13 @@ from perdure.runs.errors import MEANINGS, ErrorCode, PerdureError, RunError, err
 CODES: dict[type[PerdureError], ErrorCode] = {
     errors.InvalidRequest: ErrorCode.PROVIDER_REFUSED_REQUEST,
     errors.RunNotFound: ErrorCode.RUN_NOT_FOUND,
+    errors.CallNotFound: ErrorCode.CALL_NOT_FOUND,
     errors.RunAlreadyExists: ErrorCode.RUN_ALREADY_EXISTS,
     errors.RunAlreadyTerminal: ErrorCode.RUN_ALREADY_TERMINAL,
     errors.RunNotResumable: ErrorCode.RUN_NOT_RESUMABLE,
     errors.EngineUnavailable: ErrorCode.ENGINE_UNAVAILABLE,
     errors.NoWorker: ErrorCode.NO_WORKER,
+    errors.StorageUnavailable: ErrorCode.STORAGE_UNAVAILABLE,
     errors.ConfigurationError: ErrorCode.CONFIGURATION,
     errors.IllegalEvent: ErrorCode.ILLEGAL_EVENT,
 }

@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 
 from perdure import Agent, Timeouts
-from perdure.client import start
+from perdure.client import launch
 from perdure.runs.errors import ErrorCode
 from perdure.runs.status import RunStatus, StopReason
 from tests.harness.engine import Engine, assert_event_stream
@@ -19,8 +19,8 @@ async def test_a_run_without_a_worker_reads_as_timeout_and_can_be_resumed(
         """Let the Run start though nothing would pick it up."""
 
     with monkeypatch.context() as patched:
-        patched.setattr(start, "require_worker", nobody)
-        patched.setattr(start, "BACKSTOP", timedelta(0))
+        patched.setattr(launch, "require_worker", nobody)
+        patched.setattr(launch, "BACKSTOP", timedelta(0))
         run_id = await engine.start("clerk", timeouts=Timeouts(run_s=1))
         late = await engine.manager.wait(run_id)
     assert (late.status, late.stop_reason) == (RunStatus.TIMEOUT, StopReason.DEADLINE)

@@ -1,0 +1,122 @@
+"""What a Run may start with: checked, and made exact, before anything is started.
+
+What the workflow will read is what was checked: the request is written as JSON and read back
+here, so that nothing is accepted that a worker could not read.
+"""
+
+from typing import Any
+
+from pydantic import ValidationError
+
+from perdure.runs.errors import ErrorCode, InvalidRequest
+from perdure.runs.events import RunStart
+from perdure.runs.ids import is_valid_id
+from perdure.runs.limits import (
+    MAX_CONTEXT_MESSAGES,
+    MAX_DEPTH,
+    MAX_INPUT_BYTES,
+    MAX_METADATA_BYTES,
+    MAX_REASON_BYTES,
+)
+from perdure.runs.messages import without_lone_surrogates
+from perdure.runs.strict_json import NotJson, strict_json
+
+SUMMARY_BYTES = 120
+"""Of the input, in the one line that the Temporal UI shows. Temporal documents 400 bytes for it,
+as JSON, which can double these; the agent's name takes up to 128."""
+
+
+def checked(start: RunStart) -> RunStart:
+    """Return the start of a Run as the workflow will read it.
+
+    Raises:
+        InvalidRequest: When the input is empty, or something too large, too deep or no JSON.
+    """
+    if not start.input.strip():
+        raise InvalidRequest("The input is empty.", hint="Say what the agent is to do.")
+    if len(start.context.messages) > MAX_CONTEXT_MESSAGES:
+        raise _too_large(
+            "The context", len(start.context.messages), MAX_CONTEXT_MESSAGES, "messages"
+        )
+    try:
+        raw = strict_json(start)
+    except NotJson as exc:
+        raise _too_deep_or_no_json(exc) from exc
+    if len(raw) > MAX_INPUT_BYTES:
+        raise _too_large("The input with its context", len(raw), MAX_INPUT_BYTES, "bytes")
+    try:
+        exact = RunStart.model_validate_json(raw)
+    except ValidationError as exc:
+        raise _too_deep_or_no_json(exc) from exc
+    if _is_deeper(exact.context.variables, MAX_DEPTH):
+        raise _too_deep_or_no_json(None)
+    metadata = len(strict_json(exact.metadata))
+    if metadata > MAX_METADATA_BYTES:
+        raise _too_large("The metadata", metadata, MAX_METADATA_BYTES, "bytes")
+    return exact
+
+
+def checked_id(what: str, given: str) -> str:
+    """Return a name that may be used.
+
+    Raises:
+        InvalidRequest: When it can't name anything.
+    """
+    if not is_valid_id(given):
+        raise InvalidRequest(
+            f"{given[:80]!r} can't name a {what}.",
+            hint="Use 1 to 128 letters, digits and . _ : @ -, beginning with a letter or digit.",
+        )
+    return given
+
+
+def checked_reason(given: str) -> str:
+    """Return the reason of a cancel.
+
+    Raises:
+        InvalidRequest: When it is too long.
+    """
+    reason = without_lone_surrogates(given)
+    size = len(reason.encode())
+    if size > MAX_REASON_BYTES:
+        raise _too_large("The reason", size, MAX_REASON_BYTES, "bytes")
+    return reason
+
+
+def summary(agent: str, text: str) -> str:
+    """Return a Run in one line for the Temporal UI."""
+    said = "".join(c if c.isprintable() else " " for c in text[:SUMMARY_BYTES])
+    return f"{agent}: {said.encode()[:SUMMARY_BYTES].decode(errors='ignore')}"
+
+
+def _too_large(what: str, size: int, allowed: int, unit: str) -> InvalidRequest:
+    return InvalidRequest(
+        f"{what} has {size:,} {unit}; {allowed:,} are allowed.",
+        hint="Pass large data by reference, through a tool.",
+        code=ErrorCode.PAYLOAD_TOO_LARGE,
+    )
+
+
+def _too_deep_or_no_json(exc: Exception | None) -> InvalidRequest:
+    why = f"it is more than {MAX_DEPTH} levels deep" if exc is None else str(exc).rstrip(".")
+    return InvalidRequest(
+        f"The context can't be written as JSON: {why}.",
+        hint=f"Use plain JSON types, at most {MAX_DEPTH} levels deep.",
+    )
+
+
+def _is_deeper(value: Any, allowed: int) -> bool:
+    level = [value]
+    for _ in range(allowed):
+        level = [child for each in level for child in _children(each)]
+    return any(isinstance(each, (dict, list)) for each in level)
+
+
+def _children(value: Any) -> list[Any]:
+    match value:
+        case dict():
+            return list(value.values())
+        case list():
+            return value
+        case _:
+            return []
