@@ -16,7 +16,7 @@ from temporalio.worker import UnsandboxedWorkflowRunner, Worker
 
 from perdure.activities.cancel import request_cancel
 from perdure.activities.chat_client import ChatClient
-from perdure.activities.model import ModelActivities, ModelDefaults
+from perdure.activities.model import ModelActivities
 from perdure.activities.pricing import Prices
 from perdure.activities.tool import tool_activity
 from perdure.activities.transcripts import Transcripts
@@ -57,8 +57,9 @@ def build(
         transcripts: A cache to share or to watch; a new one by default.
     """
     remembered = transcripts or Transcripts()
-    defaults = ModelDefaults(settings.model or DEFAULT_MODEL, Prices(settings.prices))
-    model = ModelActivities(registry, chat, defaults, remembered)
+    model = ModelActivities(
+        registry, chat, settings.model or DEFAULT_MODEL, remembered, Prices(settings.prices)
+    )
     threads = ThreadPoolExecutor(TOOL_THREADS, thread_name_prefix="tool")
     texts = StoredTexts(client.data_converter, client.namespace)
     tools = [

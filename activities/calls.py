@@ -6,6 +6,7 @@ rejection that tells the model why.
 
 import json
 import re
+from decimal import Decimal
 from math import isfinite
 from typing import Any
 
@@ -16,7 +17,7 @@ from perdure.agents.agent import Agent
 from perdure.agents.tool import NAME_LENGTH, AnyTool
 from perdure.runs.errors import ErrorCode, RunError, error
 from perdure.runs.messages import without_lone_surrogates
-from perdure.runs.steps import RequestedCall
+from perdure.runs.steps import Repair, RequestedCall
 
 RAW_CHARS = 200
 """How much of unusable arguments is kept, and shown to the model."""
@@ -41,7 +42,7 @@ def requested_calls(answer: Answer, agent: Agent, step: int) -> tuple[RequestedC
     taken = {partial.id for partial in answer.calls}
     given: set[str] = set()
     for position, partial in enumerate(answer.calls, start=1):
-        content = (partial.id, partial.name, partial.arguments)
+        content = (partial.id, partial.name, _comparable(partial.arguments))
         if partial.id and content in seen:
             continue
         seen.add(content)
@@ -49,8 +50,20 @@ def requested_calls(answer: Answer, agent: Agent, step: int) -> tuple[RequestedC
         if not call_id or call_id in given:
             call_id = _made_up(f"call_{step}_{position}", taken | given)
         given.add(call_id)
-        calls.append(_checked(partial, call_id, agent, answer.finish))
+        checked = _checked(partial, call_id, agent, answer.finish)
+        if partial.id and call_id != partial.id:
+            original = without_lone_surrogates(partial.id)
+            checked = checked.model_copy(update={"provider_id": original})
+        calls.append(checked)
     return tuple(calls)
+
+
+def _comparable(arguments: str) -> str:
+    """Return arguments so that two spellings of the same ones are equal."""
+    try:
+        return json.dumps(json.loads(arguments.strip() or "{}"), sort_keys=True)
+    except (ValueError, RecursionError):
+        return arguments
 
 
 def _made_up(call_id: str, taken: set[str]) -> str:
@@ -70,11 +83,17 @@ def _checked(partial: PartialCall, call_id: str, agent: Agent, finish: str) -> R
         missing = f"There is no tool {name!r}. Tools: {known}."
         return _rejected(call_id, name, partial, error(ErrorCode.TOOL_NOT_FOUND, missing))
     try:
-        arguments = _object_text(partial.arguments, found)
+        arguments, repaired = _object_text(partial.arguments, found)
     except _Unusable as exc:
         invalid = error(ErrorCode.TOOL_ARGUMENTS_INVALID, str(exc))
         return _rejected(call_id, name, partial, invalid)
-    return RequestedCall(call_id=call_id, name=name, arguments=arguments, policy=found.policy)
+    return RequestedCall(
+        call_id=call_id,
+        name=name,
+        arguments=arguments,
+        policy=found.policy,
+        repaired=repaired,
+    )
 
 
 def _rejected(call_id: str, name: str, partial: PartialCall, why: RunError) -> RequestedCall:
@@ -87,12 +106,14 @@ def _rejected(call_id: str, name: str, partial: PartialCall, why: RunError) -> R
     )
 
 
-def _object_text(raw: str, found: AnyTool) -> str:
+def _object_text(raw: str, found: AnyTool) -> tuple[str, Repair | None]:
+    repaired: Repair | None = None
     text = without_lone_surrogates(raw).strip() or "{}"
     value = _parsed(text)
     if isinstance(value, str):
         # Some models encode the object twice; one layer is undone, if it fits then.
-        text, value = value, _parsed(value)
+        text, repaired = without_lone_surrogates(value), "double_encoded"
+        value = _parsed(text)
     if not isinstance(value, dict):
         raise _Unusable(f"Arguments must be a JSON object, not {text[:RAW_CHARS]!r}.")
     try:
@@ -101,7 +122,7 @@ def _object_text(raw: str, found: AnyTool) -> str:
         raise _Unusable(_told(exc)) from exc
     except ValueError as exc:
         raise _Unusable(f"Arguments do not fit: {exc}") from exc
-    return text
+    return text, repaired
 
 
 def _parsed(text: str) -> Any:
@@ -119,6 +140,9 @@ def _finite(number: str) -> float:
     value = float(number)
     if not isfinite(value):
         raise ValueError(f"{number} is too large")
+    if 2**53 <= abs(value) < 2**63 and Decimal(number) != Decimal(value):
+        # As a whole number it would be another one, silently.
+        raise ValueError(f"{number} has more digits than are kept; write it without . and e")
     return value
 
 

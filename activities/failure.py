@@ -14,6 +14,9 @@ LONGEST_WAIT_S = 3600.0
 """A provider that asks for a longer wait gets a failed Run, which can be resumed then."""
 
 
+NO_PROVIDER = RetryRule(max_attempts=2)
+
+
 def failed(why: RunError, *, retry_after: timedelta | None = None) -> ApplicationError:
     """Return the exception that carries `why` into the history, and log one line about it.
 
@@ -46,11 +49,18 @@ def policed(
     attempt = activity.info().attempt
     asked_s = exc.next_retry_delay.total_seconds() if exc.next_retry_delay else 0.0
     rule = own.get(why.code) or RETRIES.get(why.code)
+    if "content_type" in why.details:
+        # No answer of a model at all: most often a wrong address, now and then a gateway that
+        # starts. One more attempt tells which.
+        rule = NO_PROVIDER
     if not why.retryable or rule is None:
         return exc
     # Always told: Temporal gives up by itself when the Run's time ends before the next attempt.
     why = why.model_copy(update={"fallback": fallback})
-    if attempt >= min(rule.max_attempts, MAX_ATTEMPTS) or asked_s > LONGEST_WAIT_S:
+    if asked_s > LONGEST_WAIT_S:
+        waits = f"{why.message} It asks to wait for {exc.next_retry_delay}, which is too long."
+        return _failure(why.model_copy(update={"message": waits}), retried_in_s=None)
+    if attempt >= min(rule.max_attempts, MAX_ATTEMPTS):
         return _failure(why, retried_in_s=None)
     # Never earlier than the provider asked for.
     delay_s = asked_s or rule.delay_s(attempt)

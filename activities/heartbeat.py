@@ -22,6 +22,8 @@ class Progress(Frozen):
     """Details of a heartbeat: what the Step has brought so far."""
 
     text: str = ""
+    was_answering: bool = False
+    """Left by an attempt that failed when the provider may have counted tokens already."""
 
 
 @asynccontextmanager

@@ -7,6 +7,7 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
+from perdure.activities.outgoing import outgoing
 from perdure.agents.agent import Agent
 from perdure.runs.contract import ModelRequest
 from perdure.runs.messages import canonical_json
@@ -36,11 +37,9 @@ def request_body(
         messages: The transcript, each message in wire form.
         request: What the call is for.
     """
-    head: dict[str, Any] = {
-        "model": model,
-        "stream": True,
-        "stream_options": {"include_usage": True},
-    }
+    head: dict[str, Any] = {"model": model, "stream": True}
+    if agent.profile.stream_usage:
+        head["stream_options"] = {"include_usage": True}
     if agent.temperature is not None:
         head["temperature"] = agent.temperature
     if agent.max_output_tokens is not None:
@@ -56,7 +55,7 @@ def _messages(agent: Agent, messages: Sequence[bytes], request: ModelRequest) ->
         told = "\n\n".join(_as_text(wired) for wired in messages[: request.summarise])
         return [_said("system", COMPACT), _said("user", told)]
     sent = [_said("system", agent.instructions)] if agent.instructions else []
-    sent.extend(messages)
+    sent.extend(outgoing(wired, agent.profile) for wired in messages)
     if request.purpose == "conclude":
         why = request.limit.message if request.limit is not None else ""
         sent.append(_said("user", CONCLUDE.format(limit=why)))

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from perdure.agents.profile import ModelProfile
 from perdure.agents.tool import AnyTool
 from perdure.runs.errors import ConfigurationError, ErrorCode
 from perdure.runs.ids import is_valid_id
@@ -40,6 +41,8 @@ class Agent:
     timeouts: Timeouts = field(default_factory=Timeouts)
     on_limit: OnLimit | None = None
     """What happens when a limit is reached; `stop` by default."""
+    profile: ModelProfile = field(default_factory=ModelProfile)
+    """What sets the model apart from the Chat Completions reference."""
 
     def __post_init__(self) -> None:
         if not is_valid_id(self.name):

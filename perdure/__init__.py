@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from perdure.agents.agent import Agent
     from perdure.agents.context import ToolContext, tool_context
+    from perdure.agents.profile import ModelProfile
     from perdure.agents.tool import Tool, tool
     from perdure.client.listing import RunFilter, RunSummary
     from perdure.client.manager import RunManager
@@ -28,6 +29,7 @@ _HOMES = {
     "ErrorCode": "perdure.runs.errors",
     "Event": "perdure.runs.events",
     "Limits": "perdure.runs.limits",
+    "ModelProfile": "perdure.agents.profile",
     "PerdureError": "perdure.runs.errors",
     "RetryRule": "perdure.runs.retries",
     "Run": "perdure.runs.run",
@@ -53,6 +55,7 @@ __all__ = [
     "ErrorCode",
     "Event",
     "Limits",
+    "ModelProfile",
     "PerdureError",
     "RetryRule",
     "Run",

@@ -72,7 +72,8 @@ class Limits(_Level):
     max_tool_calls: PositiveInt | None = None
     """Executed tool calls."""
     max_identical_calls: PositiveInt | None = None
-    """Calls in a row of one tool with the same arguments that brought the same result."""
+    """Calls in a row of one tool with the same arguments that brought the same result. Waiting
+    for something looks like this, too: the default only stops what would never end."""
     max_tokens: PositiveInt | None = None
     """Input plus output tokens, checked between Steps."""
     max_cost: PositiveFloat | None = None
@@ -91,9 +92,9 @@ class Timeouts(_Level):
     model_s: PositiveFloat | None = None
     """One attempt of one model call."""
     model_first_byte_s: PositiveFloat | None = None
-    """Until the provider sends the first event of its answer."""
+    """Until the first sign of life: a line of the provider's stream, be it only a comment."""
     model_idle_s: PositiveFloat | None = None
-    """Between two signs of life of the provider's stream."""
+    """Between two lines of the provider's stream; comments count, bytes without an end don't."""
     tool_s: PositiveFloat | None = None
     """One execution of one tool. A Run's value wins over what the tool declares, an agent's is
     for tools that declare none."""
@@ -123,7 +124,7 @@ class Terms(_Level):
 DEFAULT_TOOL_S = 60.0
 DEFAULT_HEARTBEAT_S = 10.0
 DEFAULT_TERMS = Terms(
-    limits=Limits(max_turns=100, max_identical_calls=10, max_output_bytes=MAX_REPLY_BYTES),
+    limits=Limits(max_turns=100, max_identical_calls=50, max_output_bytes=MAX_REPLY_BYTES),
     timeouts=Timeouts(
         model_s=600.0,
         model_first_byte_s=120.0,

@@ -35,6 +35,8 @@ class AssistantMessage(Frozen):
     role: Literal["assistant"] = "assistant"
     content: str | None = None
     tool_calls: tuple[MessageCall, ...] = ()
+    extra: dict[str, str] = Field(default_factory=dict)
+    """Fields that the reference does not have; only models that want them back get them."""
 
 
 class ToolMessage(Frozen):
@@ -61,7 +63,7 @@ def wire(message: UserMessage | AssistantMessage | ToolMessage) -> bytes:
 
     The same message always gives the same bytes: the transcript digest is made of them.
     An empty `tool_calls` list never leaves us (providers refuse it), and `content` is null
-    only beside tool calls.
+    only beside tool calls. Extra fields stand first and apart: `outgoing` knows who gets them.
     """
     body: dict[str, Any] = {"role": message.role}
     match message:
@@ -71,6 +73,8 @@ def wire(message: UserMessage | AssistantMessage | ToolMessage) -> bytes:
             body["tool_call_id"] = message.tool_call_id
             body["content"] = message.content
         case AssistantMessage():
+            if message.extra:
+                body["extra"] = message.extra
             body["content"] = message.content or (None if message.tool_calls else "")
             if message.tool_calls:
                 body["tool_calls"] = [_wire_call(call) for call in message.tool_calls]

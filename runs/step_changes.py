@@ -91,13 +91,7 @@ def step_ended(
         changes["usage"] = run.usage.plus_tool_call()
         changes["transcript_chars"] = run.transcript_chars + len(text)
     elif isinstance(reply, ModelReply):
-        ended |= {
-            "name": reply.model,
-            "text": reply.said,
-            "finish_reason": reply.finish_reason,
-            "usage": reply.usage,
-            "mark": reply.mark,
-        }
+        ended |= {"name": reply.model, "text": reply.said} | reply.of_step
         changes = _model_answered(run, step, reply)
         if step.purpose == "compact" and ended["status"] == "completed":
             changes["compaction"] = Compaction(
@@ -114,7 +108,7 @@ def step_ended(
 
 def _model_answered(run: "Run", step: Step, reply: ModelReply) -> dict[str, Any]:
     calls = tuple(ToolCall.of(call, step.number) for call in reply.calls)
-    said = len(reply.said or "") + sum(len(c.arguments) + len(c.result or "") for c in calls)
+    said = reply.chars + sum(len(c.arguments) + len(c.result or "") for c in calls)
     changes: dict[str, Any] = {
         "tool_calls": run.tool_calls + calls,
         "usage": run.usage.plus_call(reply.usage),

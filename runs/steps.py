@@ -22,6 +22,9 @@ Effect = Literal["read", "keyed", "unsafe"]
 """What running a tool twice would do: nothing (`read`), nothing when it is handed the same
 idempotency key (`keyed`), harm (`unsafe`)."""
 
+Repair = Literal["double_encoded"]
+"""What a model's arguments needed: the object stood inside a JSON string."""
+
 
 class ToolPolicy(Frozen):
     """How the workflow runs the activity of one tool call."""
@@ -46,6 +49,10 @@ class RequestedCall(Frozen):
     """Why the call is not executed; the model is told."""
     raw_arguments: str | None = None
     """What the model wrote, at most 200 characters, where that was unusable."""
+    repaired: Repair | None = None
+    """What was undone before the arguments fitted."""
+    provider_id: str | None = None
+    """The provider's own id, where that could not be used."""
 
 
 class Mark(Frozen):
@@ -67,6 +74,16 @@ class ModelReply(Frozen):
     finish_reason: str = ""
     """As the provider sent it."""
     usage: ModelUsage = ModelUsage()
+    usage_suspect: bool = False
+    """What the provider reported can't be true, such as an answer to no input."""
+    duplicate_dropped: int = 0
+    """Calls that only repeated another one: same id, name and arguments."""
+    incomplete: bool = False
+    """The text is only the beginning of an answer."""
+    extra: dict[str, str] = Field(default_factory=dict)
+    """Text in fields that the reference does not have, such as reasoning: the beginning."""
+    echo: dict[str, str] = Field(default_factory=dict)
+    """Text in those of them that the model wants back with the message."""
     mark: Mark = Mark()
     """The transcript including this reply."""
     attempt: int = 1
@@ -79,6 +96,28 @@ class ModelReply(Frozen):
     def said(self) -> str | None:
         """The words that the transcript keeps: the refusal where there is one, else the text."""
         return self.text if self.refusal is None else self.refusal
+
+    @property
+    def chars(self) -> int:
+        """Characters that the Run keeps of it, calls apart."""
+        return len(self.said or "") + sum(map(len, [*self.extra.values(), *self.echo.values()]))
+
+    @property
+    def of_step(self) -> dict[str, Any]:
+        """What the Step keeps of it, under the same names."""
+        return {name: getattr(self, name) for name in KEPT_BY_STEP}
+
+
+KEPT_BY_STEP = (
+    "finish_reason",
+    "usage",
+    "usage_suspect",
+    "duplicate_dropped",
+    "incomplete",
+    "extra",
+    "echo",
+    "mark",
+)
 
 
 class StoredText(Frozen):
@@ -130,6 +169,11 @@ class Step(Frozen):
     """What a model Step said. A tool's result is at its `ToolCall`."""
     finish_reason: str = ""
     usage: ModelUsage | None = None
+    usage_suspect: bool = False
+    duplicate_dropped: int = 0
+    incomplete: bool = False
+    extra: dict[str, str] = Field(default_factory=dict)
+    echo: dict[str, str] = Field(default_factory=dict)
     mark: Mark | None = None
     error: RunError | None = None
     attempt: int = 1
@@ -155,6 +199,8 @@ class ToolCall(Frozen):
     """The whole result, where `result` is cut; `RunManager.result` reads it."""
     error: RunError | None = None
     raw_arguments: str | None = None
+    repaired: Repair | None = None
+    provider_id: str | None = None
 
     @classmethod
     def of(cls, call: RequestedCall, model_step: int) -> "ToolCall":
@@ -167,6 +213,8 @@ class ToolCall(Frozen):
             model_step=model_step,
             policy=call.policy,
             raw_arguments=call.raw_arguments,
+            repaired=call.repaired,
+            provider_id=call.provider_id,
             status="requested" if why is None else "rejected",
             error=why,
             result=None if why is None else error_text(why),

@@ -10,7 +10,7 @@ one message; pairs of call and result are in one block, so they stay whole.
 """
 
 import hashlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING
@@ -47,7 +47,9 @@ def opening(run: "Run") -> tuple[Message, ...]:
 
 
 def assistant_message(
-    text: str | None, calls: Iterable[RequestedCall | ToolCall]
+    text: str | None,
+    calls: Iterable[RequestedCall | ToolCall],
+    extra: Mapping[str, str] | None = None,
 ) -> AssistantMessage:
     """Return what a model said as the message that later requests repeat."""
     return AssistantMessage(
@@ -55,6 +57,7 @@ def assistant_message(
         tool_calls=tuple(
             MessageCall(id=call.call_id, name=call.name, arguments=call.arguments) for call in calls
         ),
+        extra=dict(extra or {}),
     )
 
 
@@ -160,7 +163,7 @@ def _blocks(run: "Run") -> Iterator[_Block]:
     yield _Block(up_to, [*_first(run), *_said_between(run, since, ends[0])])
     for answer, end in zip(answers, ends[1:], strict=True):
         mine = calls.get(answer.number, [])
-        said = assistant_message(answer.text, mine)
+        said = assistant_message(answer.text, mine, answer.echo)
         following = _said_between(run, answer.number, end)
         yield _Block(answer.number, [said, *_results(mine), *following])
 

@@ -7,7 +7,7 @@ from email.utils import format_datetime
 import pytest
 
 from perdure.activities.chat_client import ChatClient
-from perdure.activities.openai_chat import model_usage
+from perdure.activities.reported_usage import model_usage
 from tests.activities.asking import BODY, HEL, KEY, ask, refused
 from tests.harness.scripted_openai import (
     Reply,
@@ -29,7 +29,7 @@ async def test_a_stream_is_read_to_its_end_and_the_request_goes_out_byte_for_byt
     model.script([text("Hel", "lo", usage=(12, 3))])
     answer = await ask(chat)
     assert (answer.text, answer.finish_reason, answer.model) == ("Hello", "stop", "m")
-    assert model_usage(answer, "m").total_tokens == 15
+    assert model_usage(answer.usage, "m").total_tokens == 15
     (request,) = model.requests
     assert request.raw == BODY
     assert request.headers["authorization"] == f"Bearer {KEY}"
@@ -160,6 +160,19 @@ async def test_a_page_is_told_with_its_kind_and_its_beginning(
     assert "text/html" in why.message
     assert "<html>login</html>" in why.message
     assert "OPENAI_BASE_URL" in why.hint
+    assert (why.details["content_type"], why.details["status"]) == ("text/html", 200)
+    assert why.details["body"] == "<html>login</html>"
+
+
+async def test_an_answer_that_breaks_off_is_kept_with_the_error(
+    chat: ChatClient, model: ScriptedOpenAI
+) -> None:
+    """Case STRM-03, INV-3."""
+    model.script([chunks(HEL).without_done().with_headers(x_request_id="req_1")])
+    _, why = await refused(chat)
+    assert (why.details["partial_text"], why.details["request_id"]) == ("Hel", "req_1")
+    assert why.details["status"] == 200
+    assert '"Hel"' in why.details["body"]
 
 
 async def test_status_request_id_and_the_beginning_of_the_body_are_kept(

@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from perdure.activities.openai_chat import clean, model_usage
+from perdure.activities.openai_chat import clean
+from perdure.activities.reported_usage import model_usage
 from perdure.runs.errors import ErrorCode
 from tests.activities.streams import delta, entry, folded, piece, whole
 
@@ -185,7 +186,7 @@ USAGES: dict[str, tuple[list[Any], tuple[int, int, int, int], bool]] = {
         True,
     ),
     "nonsense": (
-        [{"usage": {"prompt_tokens": -9, "completion_tokens": "7", "prompt_tokens_details": [1]}}],
+        [{"usage": {"prompt_tokens": -9, "completion_tokens": "-7", "prompt_tokens_details": [1]}}],
         (0, 0, 0, 0),
         True,
     ),
@@ -244,7 +245,7 @@ def test_a_refusal_is_no_empty_answer(chunks: list[Any]) -> None:
 @pytest.mark.parametrize("case", list(USAGES))
 def test_usage_is_the_last_that_was_reported(case: str) -> None:
     chunks, counts, complete = USAGES[case]
-    usage = model_usage(folded(chunks), "m")
+    usage = model_usage(folded(chunks).usage, "m")
     assert (
         usage.input_tokens,
         usage.output_tokens,

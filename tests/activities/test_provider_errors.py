@@ -6,7 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from perdure.activities.openai_chat import Answer, envelope_error, model_usage, provider_error
+from perdure.activities.openai_chat import Answer
+from perdure.activities.provider_errors import envelope_error, provider_error
+from perdure.activities.reported_usage import is_suspect, model_usage
 from perdure.runs.errors import ErrorCode
 from tests.activities.streams import delta, folded
 
@@ -91,7 +93,8 @@ def test_no_json_at_all_breaks_the_fold(chunks: list[Any]) -> None:
     for chunk in chunks:
         answer.feed(chunk)
     answer.problem()
-    model_usage(answer, "m")
+    model_usage(answer.usage, "m")
+    is_suspect(answer.usage)
 
 
 @given(st.lists(st.dictionaries(CHUNK_KEYS, CHUNKS, max_size=4), max_size=3), st.booleans())
@@ -101,4 +104,5 @@ def test_no_delta_at_all_breaks_the_fold(deltas: list[Any], streamed: bool) -> N
         said = {"tool_calls": [each, {"function": each}], **each}
         answer.feed({"choices": [{"delta" if streamed else "message": said}], "usage": each})
     answer.problem()
-    model_usage(answer, "m")
+    model_usage(answer.usage, "m")
+    is_suspect(answer.usage)

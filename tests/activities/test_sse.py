@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from perdure.activities import sse
-from perdure.activities.sse import EventTooLarge, data_fields
+from perdure.activities.sse import EventTooLarge, events
 
 
 async def sent(chunks: Iterable[bytes]) -> AsyncIterator[bytes]:
@@ -18,7 +18,7 @@ async def sent(chunks: Iterable[bytes]) -> AsyncIterator[bytes]:
 
 async def events_of(*chunks: bytes) -> list[str]:
     """Return the data of all events."""
-    return [data async for data in data_fields(sent(chunks))]
+    return [data async for data in events(sent(chunks)) if data is not None]
 
 
 def cut(stream: bytes, places: list[int]) -> list[bytes]:
@@ -30,6 +30,11 @@ def cut(stream: bytes, places: list[int]) -> list[bytes]:
 STREAMS: dict[str, tuple[bytes, list[str]]] = {
     "plain": (b"data: a\n\ndata: b\n\n", ["a", "b"]),
     "CRLF": (b"data: a\r\n\r\ndata: b\r\n\r\n", ["a", "b"]),
+    "CR": (b"data: a\r\rdata: b\rdata: c\r\r", ["a", "b\nc"]),
+    "all line ends mixed": (b"data: a\r\n\rdata: b\n\rdata: c\r\r\n\n", ["a", "b", "c"]),
+    "a byte order mark": (b"\xef\xbb\xbfdata: a\n\n", ["a"]),
+    "a byte order mark and nothing else": (b"\xef\xbb\xbfdata: a", ["a"]),
+    "a byte order mark that is no mark": (b"data: a\n\n\xef\xbb\xbfdata: b\n\n", ["a"]),
     "no space": (b"data:a\n\n", ["a"]),
     "only the first space is dropped": (b"data:  a \n\n", [" a "]),
     "several lines": (b"data: a\ndata: b\n\n", ["a\nb"]),
@@ -74,7 +79,7 @@ LINE = st.sampled_from([b"data: a", b"data:", b":", b"", b"retry: 1", b"data: \x
 
 
 @given(
-    st.lists(st.tuples(LINE, st.sampled_from([b"\n", b"\r\n"])), max_size=8),
+    st.lists(st.tuples(LINE, st.sampled_from([b"\n", b"\r\n", b"\r"])), max_size=8),
     st.lists(st.integers(0, 99), max_size=6),
 )
 async def test_no_way_of_cutting_changes_any_stream(
@@ -98,8 +103,28 @@ async def test_an_event_without_an_end_does_not_eat_the_memory(
             yield endless
 
     with pytest.raises(EventTooLarge):
-        [data async for data in data_fields(stream())]
+        [data async for data in events(stream())]
     assert taken < 40
+
+
+@pytest.mark.parametrize(
+    ("chunk", "signs"),
+    [
+        (b": ping\n", 1),
+        (b"\n", 1),
+        (b"\r", 1),
+        (b"retry: 3\n\n", 1),
+        (b"data: a\n", 1),
+        (b"data: a\n\n", 0),
+        (b"x", 0),
+        (b"data: a", 0),
+    ],
+)
+async def test_whole_lines_are_signs_of_life_and_other_bytes_are_none(
+    chunk: bytes, signs: int
+) -> None:
+    silent = [data async for data in events(sent([chunk])) if data is None]
+    assert len(silent) == signs
 
 
 async def test_many_events_in_one_large_chunk_are_no_large_event(

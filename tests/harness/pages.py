@@ -74,6 +74,7 @@ def render(reply: Reply, request: RecordedRequest) -> Page:
         headers.setdefault("content-length", str(len(frames[0].data)))
         if reply.ending in (Ending.CUT, Ending.HANG):
             frames = _first_half(frames[0]) if reply.ends_after else ()
+    headers |= reply.headers
     return Page(
         status=code,
         headers=tuple(headers.items()),

@@ -135,10 +135,17 @@ class Reply:
     ending: Ending = Ending.COMPLETE
     ends_after: int | None = None
     """Chunks to send before the ending; None means all."""
+    headers: Mapping[str, str] = field(default_factory=dict)
+    """Over those that come with the body."""
 
     def delayed(self, delay_s: float) -> "Reply":
         """Wait `delay_s` seconds before each chunk."""
         return replace(self, delay_s=delay_s)
+
+    def with_headers(self, **headers: str) -> "Reply":
+        """Send these headers as well; `_` in a name stands for `-`."""
+        named = {name.replace("_", "-"): value for name, value in headers.items()}
+        return replace(self, headers={**self.headers, **named})
 
     def hold(self, gate: Gate, before_chunk: int = BEFORE_HEADERS) -> "Reply":
         """Stop at `gate` before a chunk; by default before anything at all is sent."""

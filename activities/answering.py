@@ -1,0 +1,145 @@
+"""From what a provider answered to the reply that the workflow records."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from temporalio import activity
+
+from perdure.activities.calls import requested_calls
+from perdure.activities.chat_client import ChatClient
+from perdure.activities.heartbeat import Progress
+from perdure.activities.openai_chat import Answer, clean
+from perdure.activities.pricing import Prices
+from perdure.activities.received import Received
+from perdure.activities.reported_usage import is_suspect, model_usage
+from perdure.activities.terms import timed
+from perdure.agents.agent import Agent
+from perdure.agents.profile import ModelProfile
+from perdure.runs.contract import ModelRequest
+from perdure.runs.errors import ErrorCode, RunError, error
+from perdure.runs.limits import MAX_CALLS_PER_TURN, Terms
+from perdure.runs.messages import without_lone_surrogates
+from perdure.runs.steps import ModelReply, RequestedCall
+from perdure.runs.usage import ModelUsage
+
+NO_REASON = "unknown"
+"""Finish reason of an answer that the provider ended without giving one."""
+EXTRA_CHARS_SHOWN = 4096
+"""How much is kept of a field that nobody wants back: for people, not for the model."""
+
+
+@dataclass(frozen=True)
+class Call:
+    """One model call: whose, what for, which model, under which terms."""
+
+    agent: Agent
+    request: ModelRequest
+    model: str
+    terms: Terms
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How it ended: received to its end, or stopped before that, and why."""
+
+    received: Received | None = None
+    why: RunError | None = None
+
+
+class Answering:
+    """Makes replies.
+
+    Args:
+        chat: The provider, for the words of its errors.
+        prices: What models cost.
+    """
+
+    def __init__(self, chat: ChatClient, prices: Prices) -> None:
+        self._chat = chat
+        self._prices = prices
+
+    def reply(self, call: Call, answer: Answer, outcome: Outcome) -> ModelReply:
+        """Return what an answer came to.
+
+        Raises:
+            ApplicationError: `llm_bad_response`, when there is nothing in it.
+        """
+        received, request = outcome.received, call.request
+        calls: tuple[RequestedCall, ...] = ()
+        if received is not None and request.purpose == "turn":
+            calls = requested_calls(answer, call.agent, request.step)
+        why = outcome.why or self._problem(answer, received, calls, request)
+        text = clean(answer.text)
+        echo, extra = kept_fields(answer, call.agent.profile)
+        return ModelReply(
+            model=answer.model or call.model,
+            text=text,
+            refusal=clean(answer.refusal),
+            calls=() if why is not None else tuple(timed(c, call.agent, call.terms) for c in calls),
+            finish_reason=answer.finish_reason or (NO_REASON if answer.done else ""),
+            usage=self._usage(call, answer),
+            usage_suspect=is_suspect(answer.usage),
+            duplicate_dropped=len(answer.calls) - len(calls) if calls else 0,
+            incomplete=text is not None and why is not None and why.code is not ErrorCode.REFUSED,
+            extra=extra,
+            echo=echo,
+            attempt=activity.info().attempt,
+            error=why,
+            terms=None if request.terms is None else call.terms,
+        )
+
+    def _usage(self, call: Call, answer: Answer) -> ModelUsage:
+        reported = model_usage(answer.usage, answer.model or call.model)
+        usage = self._prices.priced(reported, call.model)
+        info = activity.info()
+        if info.attempt > 1 and _was_answering(info.heartbeat_details):
+            # An earlier attempt was cut off while the provider was already counting tokens.
+            return usage.model_copy(update={"complete": False})
+        return usage
+
+    def _problem(
+        self,
+        answer: Answer,
+        received: Received | None,
+        calls: tuple[RequestedCall, ...],
+        request: ModelRequest,
+    ) -> RunError | None:
+        """Return why an answer is none though there is something to keep; or none.
+
+        Raises:
+            ApplicationError: When there is nothing to keep.
+        """
+        received = received or Received()
+        why = answer.problem()
+        if why is not None:
+            return why.model_copy(update={"details": received.details(self._chat.redact)})
+        empty = answer.is_empty or (request.purpose != "turn" and not clean(answer.text))
+        if not empty and len(calls) <= MAX_CALLS_PER_TURN:
+            return None
+        what = "an empty answer"
+        if answer.calls:
+            what = f"{len(answer.calls)} tool calls"
+            what += " at once" if calls else " where none are offered"
+        said = f"The provider sent {what} (finish reason {answer.finish_reason!r})."
+        bad = error(ErrorCode.LLM_BAD_RESPONSE, said, retryable=True)
+        raise self._chat.failed(bad, received, answer)
+
+
+def kept_fields(answer: Answer, profile: ModelProfile) -> tuple[dict[str, str], dict[str, str]]:
+    """Return the extra fields of an answer: those that the model wants back, and the others."""
+    echo: dict[str, str] = {}
+    extra: dict[str, str] = {}
+    for name, value in answer.extra.items():
+        text = without_lone_surrogates(value)
+        if name in profile.echo_fields:
+            echo[name] = text
+        else:
+            extra[name] = text[:EXTRA_CHARS_SHOWN]
+    return echo, extra
+
+
+def _was_answering(details: Any) -> bool:
+    if not details:
+        return False
+    progress = Progress.model_validate(details[0])
+    return progress.was_answering or bool(progress.text)

@@ -1,0 +1,31 @@
+"""What holds for a model call: the Run's own limits and timeouts, its agent's, the defaults."""
+
+from perdure.activities.pricing import context_window
+from perdure.agents.agent import Agent
+from perdure.runs.contract import ModelRequest
+from perdure.runs.limits import DEFAULT_TERMS, DEFAULT_TOOL_S, Limits, Terms
+from perdure.runs.steps import RequestedCall
+
+
+def terms_of(agent: Agent, request: ModelRequest, model: str) -> Terms:
+    """Return what the Run has settled; if nothing yet, all levels put together."""
+    if request.terms is None:
+        settled = Terms(
+            limits=Limits(max_output_bytes=request.max_output_bytes), timeouts=request.timeouts
+        )
+        return settled.over(DEFAULT_TERMS)
+    agents = Terms(
+        limits=agent.limits,
+        # A tool's own timeout wins over its agent's, so that is not settled for all tools.
+        timeouts=agent.timeouts.model_copy(update={"tool_s": None}),
+        on_limit=agent.on_limit,
+        context_window=agent.context_window or context_window(model),
+    )
+    return request.terms.over(agents).over(DEFAULT_TERMS)
+
+
+def timed(call: RequestedCall, agent: Agent, terms: Terms) -> RequestedCall:
+    """Return a call with its timeout: the Run's, else the tool's, the agent's, the default."""
+    declared = call.policy.timeout_s or agent.timeouts.tool_s or DEFAULT_TOOL_S
+    timeout = {"timeout_s": terms.timeouts.tool_s or declared}
+    return call.model_copy(update={"policy": call.policy.model_copy(update=timeout)})

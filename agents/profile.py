@@ -1,0 +1,21 @@
+"""What sets one model, or its server, apart from the Chat Completions reference."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class ModelProfile:
+    """How requests to a model are written, where its server refuses the usual form.
+
+    The defaults follow the reference. Nothing is found out or left out by itself: a server
+    that refuses a request ends the Run `invalid_request`, with its own words.
+    """
+
+    null_content: bool = True
+    """Beside tool calls without text, `content` is null; False sends an empty string."""
+    stream_usage: bool = True
+    """Ask for token counts (`stream_options`); False for proxies that refuse the parameter.
+    Usage is then unknown, unless the server reports it unasked."""
+    echo_fields: tuple[str, ...] = ()
+    """Fields of the model's messages that it wants back, such as `reasoning_content`: sent with
+    the message that they came with, empty where one had none. Up to 64 KiB of text each."""
