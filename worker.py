@@ -5,37 +5,46 @@
 
 import argparse
 import asyncio
+import secrets
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from datetime import timedelta
+from typing import NoReturn
 
 from temporalio.client import Client
 from temporalio.worker import UnsandboxedWorkflowRunner, Worker
 
 from perdure.activities.cancel import request_cancel
 from perdure.activities.chat_client import ChatClient
-from perdure.activities.model import ModelActivities
+from perdure.activities.model import ModelActivities, Models
+from perdure.activities.pace import Pace
 from perdure.activities.pricing import Prices
 from perdure.activities.tool import tool_activity
 from perdure.activities.transcripts import Transcripts
 from perdure.agents.registry import Registry
 from perdure.engine.attributes import register_search_attributes
 from perdure.engine.connect import connect, leave
+from perdure.engine.deployment import deployment, make_first_current
+from perdure.engine.health import health_endpoint
 from perdure.engine.settings import Settings
 from perdure.engine.stored_text import StoredTexts
-from perdure.runs.errors import ConfigurationError, PerdureError
+from perdure.engine.watch import Watch
+from perdure.runs.errors import ConfigurationError, EngineUnavailable, PerdureError
 from perdure.workflows.run import RunWorkflow
 
 DEFAULT_MODEL = "gpt-5-mini"
 """For agents that name no model, where PERDURE_MODEL is not set either."""
 HEARTBEAT_THROTTLE = timedelta(milliseconds=200)
 """How fast a cancel comes in; the SDK's default of 30 s would delay it by as much."""
-GRACE = timedelta(seconds=10)
-"""What running activities get to end in when the worker is asked to stop."""
-CAN_NOT_START = 6
+LEFT_BEHIND_S = 5.0
+"""After the grace time, how long Steps may take to notice that they are cancelled."""
+UNAVAILABLE = 6
 """Exit code, the one that the command line has for it."""
+SIGNALLED = 128
+"""Plus the signal: the exit code of a process that a signal ended."""
 TOOL_THREADS = 64
 """Sync tools that run at once in one worker."""
 
@@ -46,6 +55,7 @@ def build(
     chat: ChatClient,
     settings: Settings,
     transcripts: Transcripts | None = None,
+    pace: Pace | None = None,
 ) -> Worker:
     """Return a worker that serves the agents of `registry`.
 
@@ -53,12 +63,17 @@ def build(
         client: Connected with our data converter; it knows where large data is kept.
         registry: What the worker serves.
         chat: The model provider.
-        settings: Task queue and default model.
+        settings: Task queue, default model, rate limits, grace time, version.
         transcripts: A cache to share or to watch; a new one by default.
+        pace: When model calls go out; as the settings say by default.
     """
     remembered = transcripts or Transcripts()
+    pace = pace or Pace(settings.rate_limits or {})
     model = ModelActivities(
-        registry, chat, settings.model or DEFAULT_MODEL, remembered, Prices(settings.prices)
+        registry,
+        chat,
+        Models(settings.model or DEFAULT_MODEL, Prices(settings.prices), pace),
+        remembered,
     )
     threads = ThreadPoolExecutor(TOOL_THREADS, thread_name_prefix="tool")
     texts = StoredTexts(client.data_converter, client.namespace)
@@ -76,7 +91,10 @@ def build(
         workflow_runner=UnsandboxedWorkflowRunner(),
         max_heartbeat_throttle_interval=HEARTBEAT_THROTTLE,
         default_heartbeat_throttle_interval=HEARTBEAT_THROTTLE,
-        graceful_shutdown_timeout=GRACE,
+        graceful_shutdown_timeout=timedelta(seconds=settings.grace_s),
+        deployment_config=deployment(settings),
+        # Process ids come again, in containers at once: what polls is to be told apart.
+        identity=f"{client.identity}-{secrets.token_hex(3)}",
     )
 
 
@@ -100,34 +118,108 @@ def chat_client(settings: Settings) -> ChatClient:
 async def serve(settings: Settings, stopped: asyncio.Event, ready: Callable[[], object]) -> None:
     """Serve until `stopped` is set, then let running activities end.
 
+    Steps that do not end within the grace time are cancelled and handed over: what may be
+    repeated is tried again elsewhere, of the rest the model is told that its outcome is unknown.
+
     Args:
         settings: What to serve, and where.
         stopped: Set it to stop.
-        ready: Called once the worker polls.
+        ready: Called once Temporal has seen the worker poll.
 
     Raises:
-        PerdureError: When the worker can't start.
+        PerdureError: When the worker can't start, or can't go on.
     """
     registry = Registry.load(settings.agents)
     chat = chat_client(settings)
     client = await connect(settings)
     await register_search_attributes(client)
-    async with build(client, registry, chat, settings):
-        _say(f"Worker ready: task queue {settings.task_queue!r}, agents {registry.names()}.")
-        ready()
-        await stopped.wait()
+    worker = build(client, registry, chat, settings)
+    identity = worker.config()["identity"] or ""
+    watch = Watch(client, settings.task_queue, identity, settings.give_up_s)
+    with _health(settings, watch):
+        working = asyncio.create_task(worker.run())
+        watching = asyncio.create_task(watch.run())
+        stopping = asyncio.create_task(stopped.wait())
+        opening = asyncio.create_task(_opened(client, registry, settings, watch, ready))
+        await asyncio.wait({working, watching, stopping}, return_when=asyncio.FIRST_COMPLETED)
+        opening.cancel()
+        watch.drain()
+        _say(f"Stopping; running Steps get {settings.grace_s:g} s.")
+        await _drained(worker, working, settings.grace_s)
     await chat.close()
+    if working.done() and working.exception():
+        raise EngineUnavailable(f"The worker failed: {working.exception()}") from None
+    if watching.done():
+        watching.result()
 
 
-async def _main(settings: Settings, child: bool) -> None:
+async def _opened(
+    client: Client,
+    registry: Registry,
+    settings: Settings,
+    watch: Watch,
+    ready: Callable[[], object],
+) -> None:
+    await watch.polling.wait()
+    if settings.build_id and not await make_first_current(client, settings):
+        _say(
+            "No version is current, so no new Run starts. Choose one: temporal worker deployment "
+            f"set-current-version --deployment-name {settings.deployment_name} "
+            f"--build-id {settings.build_id}"
+        )
+    _say(f"Worker ready: task queue {settings.task_queue!r}, agents {registry.names()}.")
+    ready()
+
+
+async def _drained(worker: Worker, working: "asyncio.Task[None]", grace_s: float) -> None:
+    """Stop polling and wait for what runs, but not for ever: a tool may ignore that it is told."""
+    closing = asyncio.create_task(worker.shutdown())
+    done, _ = await asyncio.wait({working}, timeout=grace_s + LEFT_BEHIND_S)
+    if not done:
+        _say("Some Steps would not end and are left behind; Temporal finds out in 10 s.")
+        closing.cancel()
+
+
+@contextmanager
+def _health(settings: Settings, watch: Watch) -> Iterator[None]:
+    if settings.health_port is None:
+        yield
+        return
+    host, port = settings.health_host, settings.health_port
+    with health_endpoint(host, port, lambda: watch.problem) as address:
+        _say(f"Health: {address}/readyz")
+        yield
+
+
+async def _main(settings: Settings, child: bool) -> NoReturn:
     stopped = asyncio.Event()
     loop = asyncio.get_running_loop()
     for sent in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(sent, stopped.set)
+        loop.add_signal_handler(sent, _stop, stopped, sent)
     if child:
         # Whoever started us holds the other end: when that process dies, we stop.
-        loop.add_reader(sys.stdin, stopped.set)
-    await serve(settings, stopped, _tell_parent if child else bool)
+        loop.add_reader(sys.stdin, _orphaned, stopped)
+    code = 0
+    try:
+        await serve(settings, stopped, _tell_parent if child else bool)
+    except PerdureError as exc:
+        _say(f"Error ({exc.code}): {exc}")
+        code = UNAVAILABLE
+    # From within the loop: closing it would wait for every tool that ignores its cancellation.
+    leave(code)
+
+
+def _stop(stopped: asyncio.Event, sent: signal.Signals) -> None:
+    """Stop in order when asked once, at once when asked again."""
+    if stopped.is_set():
+        leave(SIGNALLED + sent)
+    stopped.set()
+
+
+def _orphaned(stopped: asyncio.Event) -> None:
+    # An end of file stays: the loop would call us for ever.
+    asyncio.get_running_loop().remove_reader(sys.stdin)
+    stopped.set()
 
 
 def _tell_parent() -> None:
@@ -143,18 +235,19 @@ def main() -> None:
     """Run a worker until SIGINT or SIGTERM."""
     parser = argparse.ArgumentParser(prog="perdure worker", description="Serve agents.")
     parser.add_argument("--agents", action="append", help="module or file; may be repeated")
+    parser.add_argument("--health-port", type=int, help="serve /healthz and /readyz there")
     parser.add_argument("--child", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
-    settings = Settings()
-    if options.agents:
-        settings.agents = options.agents
-    code = 0
     try:
-        asyncio.run(_main(settings, options.child))
+        settings = Settings.configured()
     except PerdureError as exc:
         _say(f"Error ({exc.code}): {exc}")
-        code = CAN_NOT_START
-    leave(code)
+        leave(UNAVAILABLE)
+    if options.agents:
+        settings.agents = options.agents
+    if options.health_port is not None:
+        settings.health_port = options.health_port
+    asyncio.run(_main(settings, options.child))
 
 
 if __name__ == "__main__":

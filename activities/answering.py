@@ -89,6 +89,8 @@ class Answering:
         )
 
     def _usage(self, call: Call, answer: Answer) -> ModelUsage:
+        if answer.waiting:
+            return ModelUsage(model=call.model)  # the request never went out
         reported = model_usage(answer.usage, answer.model or call.model)
         usage = self._prices.priced(reported, call.model)
         info = activity.info()

@@ -1,6 +1,7 @@
 """The activity `call_model`: one turn of a model, from the transcript to a checked reply."""
 
 import asyncio
+from dataclasses import dataclass
 
 from temporalio import activity
 from temporalio.exceptions import ApplicationError
@@ -10,6 +11,7 @@ from perdure.activities.chat_client import ChatClient
 from perdure.activities.failure import failed, policed
 from perdure.activities.heartbeat import Progress, heartbeats, stopped_by_cancel
 from perdure.activities.openai_chat import Answer
+from perdure.activities.pace import Pace
 from perdure.activities.pricing import Prices
 from perdure.activities.request_body import request_body
 from perdure.activities.terms import terms_of
@@ -26,29 +28,42 @@ from perdure.runs.steps import ModelReply
 from perdure.runs.transcript import assistant_message
 
 
+@dataclass(frozen=True)
+class Models:
+    """What a worker knows about models.
+
+    Attributes:
+        default: For agents that name none.
+        prices: What they cost.
+        pace: When calls to them go out.
+    """
+
+    default: str
+    prices: Prices
+    pace: Pace
+
+
 class ModelActivities:
     """Model calls of one worker.
 
     Args:
         registry: The agents that the worker knows.
         chat: The provider.
-        default_model: For agents that name none.
+        models: What the worker knows about models.
         transcripts: What the worker remembers of recent Runs.
-        prices: What models cost.
     """
 
     def __init__(
         self,
         registry: Registry,
         chat: ChatClient,
-        default_model: str,
+        models: Models,
         transcripts: Transcripts,
-        prices: Prices,
     ) -> None:
         self._registry = registry
         self._chat = chat
-        self._default_model = default_model
-        self._answering = Answering(chat, prices)
+        self._models = models
+        self._answering = Answering(chat, models.prices)
         self.transcripts = transcripts
 
     @activity.defn(name=contract.CALL_MODEL)
@@ -62,7 +77,7 @@ class ModelActivities:
             ApplicationError: With the code of what went wrong; retryable ones are retried.
         """
         agent = self._agent(request.agent)
-        models = [agent.model or self._default_model, *agent.fallback_models]
+        models = [agent.model or self._models.default, *agent.fallback_models]
         model = request.model or models[0]
         run_id = activity.info().workflow_id or ""
         transcript = await self.transcripts.load(run_id, request, _page)
@@ -80,9 +95,16 @@ class ModelActivities:
 
     async def _asked(self, call: Call, body: bytes) -> ModelReply:
         answer = Answer()
+        turn = self._models.pace.turn(
+            call.model,
+            body,
+            call.agent.max_output_tokens,
+            answer,
+            who=activity.info().workflow_id or "",
+        )
         longest = call.terms.limits.max_output_bytes or MAX_REPLY_BYTES
         try:
-            async with heartbeats(lambda: answer.text):
+            async with heartbeats(lambda: answer.text), turn:
                 received = await self._chat.ask(body, answer, call.terms.timeouts, longest)
             return self._answering.reply(call, answer, Outcome(received))
         except asyncio.CancelledError:

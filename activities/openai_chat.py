@@ -93,6 +93,8 @@ class Answer:
     """Bytes of all that was said, in UTF-8."""
     streamed: bool = False
     """It came in deltas: a whole message after them only says it all once more."""
+    waiting: bool = False
+    """The request has not gone out yet."""
 
     def feed(self, chunk: Any) -> None:
         """Add one chunk; what is not understood is passed over."""

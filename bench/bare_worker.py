@@ -3,12 +3,14 @@
 import argparse
 import asyncio
 import signal
+from datetime import timedelta
 
 from temporalio.worker import UnsandboxedWorkflowRunner, Worker
 
 from bench.bare import BareWorkflow, nothing
 from perdure.engine.connect import connect
-from perdure.worker import GRACE, HEARTBEAT_THROTTLE
+from perdure.engine.settings import Settings
+from perdure.worker import HEARTBEAT_THROTTLE
 
 
 async def serve(task_queue: str) -> None:
@@ -23,7 +25,7 @@ async def serve(task_queue: str) -> None:
         workflow_runner=UnsandboxedWorkflowRunner(),
         max_heartbeat_throttle_interval=HEARTBEAT_THROTTLE,
         default_heartbeat_throttle_interval=HEARTBEAT_THROTTLE,
-        graceful_shutdown_timeout=GRACE,
+        graceful_shutdown_timeout=timedelta(seconds=Settings().grace_s),
     )
     async with worker:
         await stopped.wait()

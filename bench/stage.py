@@ -21,7 +21,7 @@ from temporalio.client import Client, WorkflowHandle
 from bench.bare import BareWorkflow, activities_of
 from bench.model import prompt
 from perdure.client.manager import RunManager
-from perdure.client.workers import has_worker
+from perdure.client.workers import absence
 from perdure.engine.connect import Address, connect
 from perdure.engine.dev_server import UI_PORT_OFFSET, DevServer
 from perdure.runs.limits import Limits
@@ -141,7 +141,7 @@ async def _address_of(model: Child) -> str:
 async def _until_polling(client: Client, task_queue: str, log: Path) -> None:
     try:
         async with asyncio.timeout(READY_WITHIN_S):
-            while not await has_worker(client, task_queue):  # noqa: ASYNC110 - another process's
+            while await absence(client, task_queue):  # noqa: ASYNC110 - another process's
                 await asyncio.sleep(0.1)
     except TimeoutError:
         said = await asyncio.to_thread(log.read_text)

@@ -42,7 +42,7 @@ class RunManager:
             ConfigurationError: When the storage for large data can't be used.
             EngineUnavailable: When no Temporal server answers.
         """
-        chosen = settings or Settings()
+        chosen = settings or Settings.configured()
         return cls(await connect(chosen), chosen.task_queue)
 
     async def start_run(  # noqa: PLR0913 - keyword-only: the call is the request

@@ -4,14 +4,25 @@ How Temporal is reached is not among them: that is Temporal's own `TEMPORAL_*` v
 profiles, read by `temporalio.envconfig`.
 """
 
+import json
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Self
 
 import platformdirs
-from pydantic import Field, SecretStr, field_validator
+from pydantic import (
+    Field,
+    NonNegativeFloat,
+    PositiveFloat,
+    SecretStr,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from perdure.runs.contract import DEFAULT_TASK_QUEUE
+from perdure.runs.errors import ConfigurationError
+from perdure.runs.limits import RateLimit
 from perdure.runs.usage import Price
 
 EXAMPLE_AGENTS = "perdure.examples.assistant.agent"
@@ -39,6 +50,21 @@ class Settings(BaseSettings):
     """Your own prices by model, in USD per million tokens, as JSON:
     `{"my-model": {"input": 1, "output": 4, "cached_input": 0.1}}`. Other models have those of
     `genai-prices`."""
+    rate_limits: Annotated[dict[str, RateLimit] | None, NoDecode] = None
+    """How much a worker sends to each model, as JSON: `{"gpt-5-mini": {"requests_per_minute": 500,
+    "tokens_per_minute": 200000}}`; `*` names all other models."""
+    grace_s: NonNegativeFloat = 10.0
+    """Seconds that Steps get to end in when their worker is stopped."""
+    give_up_s: PositiveFloat = 300.0
+    """Seconds without Temporal after which a worker exits, so that something restarts it."""
+    health_port: int | None = Field(None, ge=0, le=65535)
+    """Where a worker serves `/healthz` and `/readyz`; nowhere when not set."""
+    health_host: str = "127.0.0.1"
+    """The address that this port is opened on; `0.0.0.0` lets other machines look."""
+    deployment_name: str | None = None
+    """Worker versioning: the deployment that a worker is part of. Needs a build id."""
+    build_id: str | None = None
+    """Worker versioning: the version of a worker; Runs stay on the one they started on."""
     ui_url: str | None = None
     """Where the Temporal UI is; known by itself for a local server and for Temporal Cloud."""
     data_dir: Path = Field(default_factory=lambda: platformdirs.user_data_path("perdure"))
@@ -61,14 +87,59 @@ class Settings(BaseSettings):
             return [part.strip() for part in value.split(",") if part.strip()]
         return value
 
+    @classmethod
+    def configured(cls) -> Self:
+        """Return the settings of the environment.
+
+        Raises:
+            ConfigurationError: When one is unusable; says which.
+        """
+        try:
+            return cls()
+        except ValidationError as exc:
+            raise _unusable(exc) from None
+
+    @field_validator("rate_limits", mode="before")
+    @classmethod
+    def _parsed(cls, value: object) -> object:
+        if not isinstance(value, str):
+            return value
+        try:
+            return json.loads(value) if value else None
+        except ValueError as exc:
+            raise ValueError(f"it is not JSON: {exc}") from None
+
+    @model_validator(mode="after")
+    def _version_is_whole(self) -> Self:
+        if (self.deployment_name is None) is not (self.build_id is None):
+            raise ValueError(
+                "PERDURE_DEPLOYMENT_NAME and PERDURE_BUILD_ID go together, and only one is set"
+            )
+        return self
+
     @field_validator(
         "openai_api_key",
         "openai_base_url",
         "model",
         "storage_dir",
         "storage_s3_bucket",
+        "health_port",
+        "deployment_name",
+        "build_id",
         mode="before",
     )
     @classmethod
     def _empty_is_unset(cls, value: object) -> object:
         return None if value == "" else value
+
+
+def _unusable(exc: ValidationError) -> ConfigurationError:
+    problem = exc.errors()[0]
+    path = [str(part) for part in problem["loc"]]
+    name = " ".join([_variable(path[0]), *path[1:]]) + ": " if path else ""
+    message = problem["msg"].removeprefix("Value error, ")
+    return ConfigurationError(f"{name}{message}.", hint="docs/configuration.md has all settings.")
+
+
+def _variable(field: str) -> str:
+    return f"PERDURE_{field.upper()}" if field in Settings.model_fields else field

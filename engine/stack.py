@@ -21,8 +21,8 @@ from perdure.engine.dev_server import DevServer
 from perdure.engine.settings import Settings
 from perdure.runs.errors import ConfigurationError, EngineUnavailable
 
-STOP_TIMEOUT_S = 20.0
-"""Longer than a worker's own grace period; after it, a child is killed."""
+STOP_TIMEOUT_S = 10.0
+"""After it, a child is killed; a worker has its grace time besides."""
 
 Say = Callable[[str], None]
 
@@ -50,7 +50,9 @@ async def stack(settings: Settings, say: Say) -> AsyncIterator[asyncio.subproces
         environment = dict(os.environ)
         environment |= await parts.enter_async_context(provider(settings, say))
         environment["PERDURE_AGENTS"] = ",".join(settings.agents)
-        worker = await parts.enter_async_context(_child(["perdure.worker", "--child"], environment))
+        patience_s = settings.grace_s + STOP_TIMEOUT_S
+        child = _child(["perdure.worker", "--child"], environment, patience_s)
+        worker = await parts.enter_async_context(child)
         await _until_ready(worker)
         yield worker
 
@@ -102,7 +104,7 @@ async def _local_model() -> AsyncIterator[tuple[str, str, str]]:
 
 @asynccontextmanager
 async def _child(
-    module: list[str], environment: Mapping[str, str]
+    module: list[str], environment: Mapping[str, str], patience_s: float = STOP_TIMEOUT_S
 ) -> AsyncIterator[asyncio.subprocess.Process]:
     """Run a Python module that ends when its standard input does, as it does if we die."""
     process = await asyncio.create_subprocess_exec(
@@ -120,7 +122,7 @@ async def _child(
         if process.stdin is not None:
             process.stdin.close()
         try:
-            async with asyncio.timeout(STOP_TIMEOUT_S):
+            async with asyncio.timeout(patience_s):
                 await process.wait()
         except TimeoutError:
             process.kill()

@@ -121,6 +121,14 @@ class Terms(_Level):
         )
 
 
+class RateLimit(Frozen, extra="forbid"):
+    """How much one worker sends to a model, in any 60 seconds."""
+
+    requests_per_minute: PositiveInt | None = None
+    tokens_per_minute: PositiveInt | None = None
+    """Input plus output: estimated before the call, put right after it."""
+
+
 DEFAULT_TOOL_S = 60.0
 DEFAULT_HEARTBEAT_S = 10.0
 DEFAULT_TERMS = Terms(

@@ -14,6 +14,9 @@ from temporalio.exceptions import (
     TimeoutType,
 )
 
+WORKER_SHUTDOWN = "WorkerShutdown"
+"""The type under which the SDK reports an activity that a stopped worker had to cancel."""
+
 
 def step_error(exc: BaseException | None, policy: ToolPolicy | None) -> RunError:
     """Return what a failed activity means for its Step.
@@ -24,6 +27,8 @@ def step_error(exc: BaseException | None, policy: ToolPolicy | None) -> RunError
     """
     cause = exc.cause if isinstance(exc, ActivityError) else exc
     match cause:
+        case ApplicationError() if cause.type == WORKER_SHUTDOWN:
+            return _lost(policy, "its worker was stopped")
         case ApplicationError():
             return application_error(cause)
         case CancelledError():
@@ -48,17 +53,22 @@ def application_error(exc: ApplicationError) -> RunError:
 
 
 def _timed_out(exc: TimeoutError, policy: ToolPolicy | None) -> RunError:
-    lost = exc.type in (TimeoutType.HEARTBEAT, TimeoutType.SCHEDULE_TO_START)
+    if exc.type in (TimeoutType.HEARTBEAT, TimeoutType.SCHEDULE_TO_START):
+        return _lost(policy, "its worker died")
+    if policy is None:
+        return error(ErrorCode.LLM_TIMEOUT, retryable=True)
+    how = f"it did not end in {policy.timeout_s or 0:g} s"
+    if policy.effect == "unsafe":
+        return _unknown(how)
+    return error(ErrorCode.TOOL_TIMEOUT, f"The tool did not end in {policy.timeout_s or 0:g} s.")
+
+
+def _lost(policy: ToolPolicy | None, how: str) -> RunError:
     if policy is not None and policy.effect == "unsafe":
-        how = "its worker died" if lost else f"it did not end in {policy.timeout_s or 0:g} s"
-        return error(
-            ErrorCode.OUTCOME_UNKNOWN,
-            f"The tool was started, then {how}; whether it had its effect is unknown.",
-        )
-    if lost:
-        return error(ErrorCode.WORKER_LOST, retryable=True)
-    if policy is not None:
-        return error(
-            ErrorCode.TOOL_TIMEOUT, f"The tool did not end in {policy.timeout_s or 0:g} s."
-        )
-    return error(ErrorCode.LLM_TIMEOUT, retryable=True)
+        return _unknown(how)
+    return error(ErrorCode.WORKER_LOST, retryable=True)
+
+
+def _unknown(how: str) -> RunError:
+    told = f"The tool was started, then {how}; whether it had its effect is unknown."
+    return error(ErrorCode.OUTCOME_UNKNOWN, told)

@@ -190,7 +190,11 @@ class RunWorkflow:
         if not workflow.info().is_continue_as_new_suggested() or self.stopping:
             return
         await workflow.wait_condition(workflow.all_handlers_finished)
-        workflow.continue_as_new(RunRequest(carried=self.state))
+        # A turn boundary is where any version can go on: the old one is not kept alive for us.
+        workflow.continue_as_new(
+            RunRequest(carried=self.state),
+            initial_versioning_behavior=workflow.ContinueAsNewVersioningBehavior.AUTO_UPGRADE,
+        )
 
     def outcome_of(self, work: "asyncio.Task[Finish]") -> Finish:
         """Return how the work ended; a programming error ends the Run, visibly."""

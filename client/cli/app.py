@@ -175,7 +175,10 @@ def ui(
 
 @app.command()
 def dev(agents: Agents = None) -> None:
-    """Run everything on this machine: Temporal server, model, worker. Ctrl-C stops it."""
+    """Run everything on this machine: Temporal server, model, worker. Ctrl-C stops it.
+
+    Steps that are running get PERDURE_GRACE_S to end; a second Ctrl-C does not wait for them.
+    """
     execute(local.dev(local.with_agents(settings(), agents)))
 
 
@@ -189,9 +192,14 @@ def demo(
 
 
 @app.command()
-def worker(agents: Agents = None) -> None:
-    """Run a worker that serves agents, until SIGTERM or Ctrl-C."""
-    local.worker(local.with_agents(settings(), agents))
+def worker(
+    agents: Agents = None,
+    health_port: Annotated[
+        int | None, typer.Option(help="Serve /healthz and /readyz on this port.")
+    ] = None,
+) -> None:
+    """Run a worker that serves agents. SIGTERM or Ctrl-C lets it drain, a second one ends it."""
+    local.worker(local.with_agents(settings(), agents), health_port)
 
 
 def _filter(

@@ -4,6 +4,7 @@ import asyncio
 import os
 import signal
 import sys
+from collections.abc import Callable
 
 from rich.text import Text
 
@@ -40,7 +41,8 @@ async def dev(settings: Settings) -> int:
                 f"The worker ended by itself (exit code {ended.result()}).",
                 hint="Runs are safe; start `perdure dev` again.",
             )
-        say("Stopping …")
+        say("Stopping … (once more does not wait for running Steps)")
+        _on_signal(lambda: _kill(worker))
     return 0
 
 
@@ -66,11 +68,13 @@ async def demo(settings: Settings, question: str, *, keep: bool) -> int:
     return exit_of(run)
 
 
-def worker(settings: Settings) -> None:
+def worker(settings: Settings, health_port: int | None) -> None:
     """Become a worker: this process is replaced, so that signals reach the worker itself."""
     command = [sys.executable, "-m", "perdure.worker"]
     for source in settings.agents:
         command += ["--agents", source]
+    if health_port is not None:
+        command += ["--health-port", str(health_port)]
     os.execv(sys.executable, command)  # noqa: S606 - our own interpreter
 
 
@@ -81,7 +85,16 @@ def say(line: str) -> None:
 
 def _stop_signal() -> asyncio.Event:
     stopped = asyncio.Event()
+    _on_signal(stopped.set)
+    return stopped
+
+
+def _on_signal(act: Callable[[], None]) -> None:
     loop = asyncio.get_running_loop()
     for sent in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(sent, stopped.set)
-    return stopped
+        loop.add_signal_handler(sent, act)
+
+
+def _kill(process: asyncio.subprocess.Process) -> None:
+    if process.returncode is None:
+        process.kill()

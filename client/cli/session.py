@@ -7,12 +7,11 @@ from collections.abc import Coroutine
 from typing import Any
 
 import typer
-from pydantic import ValidationError
 from rich.console import Console
 from rich.text import Text
 
 from perdure.engine.settings import Settings
-from perdure.runs.errors import ErrorCode, PerdureError
+from perdure.runs.errors import ConfigurationError, ErrorCode, PerdureError
 from perdure.runs.run import Run
 from perdure.runs.status import RunStatus
 
@@ -57,11 +56,9 @@ def settings() -> Settings:
         typer.Exit: When one is unusable; says which.
     """
     try:
-        return Settings()
-    except ValidationError as exc:
-        problem = exc.errors()[0]
-        name = "_".join(str(part) for part in problem["loc"]).upper()
-        err.print(Text(f"Error (configuration): {name}: {problem['msg']}.", style="red"))
+        return Settings.configured()
+    except ConfigurationError as exc:
+        report(exc, as_json=False)
         raise typer.Exit(UNAVAILABLE) from None
 
 

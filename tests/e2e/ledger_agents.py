@@ -1,30 +1,59 @@
 """Agents whose tools write one line for each execution, as a user would declare them."""
 
+import asyncio
+import contextlib
 import time
 from pathlib import Path
 
 from perdure import Agent, tool
 
 
-def _record(ledger: str, entry: str) -> str:
+def _record(ledger: str, entry: str) -> Path:
     path = Path(ledger)
     with path.open("a") as lines:
         lines.write(entry + "\n")
-    while not path.with_suffix(".open").exists():
-        time.sleep(0.02)
-    return f"recorded {entry}"
+    return path.with_suffix(".open")
 
 
 @tool(effect="read")
 def look(ledger: str, entry: str) -> str:
     """Look something up, until a file says go on."""
-    return _record(ledger, entry)
+    go_on = _record(ledger, entry)
+    while not go_on.exists():
+        time.sleep(0.02)
+    return f"recorded {entry}"
 
 
 @tool
 def pay(ledger: str, entry: str) -> str:
     """Pay, until a file says go on."""
-    return _record(ledger, entry)
+    go_on = _record(ledger, entry)
+    while not go_on.exists():
+        time.sleep(0.02)
+    return f"recorded {entry}"
 
 
-clerk = Agent(name="clerk", instructions="Keep the books.", tools=[look, pay])
+@tool
+async def transfer(ledger: str, entry: str) -> str:
+    """Pay, until a file says go on, but undo it when cancelled."""
+    go_on = _record(ledger, entry)
+    try:
+        while not go_on.exists():  # noqa: ASYNC110 - it is another process's file
+            await asyncio.sleep(0.02)
+    except asyncio.CancelledError:
+        _record(ledger, f"{entry} undone")
+        raise
+    return f"recorded {entry}"
+
+
+@tool
+async def insist(ledger: str, entry: str) -> str:
+    """Pay, and never mind being cancelled."""
+    go_on = _record(ledger, entry)
+    while not go_on.exists():
+        with contextlib.suppress(asyncio.CancelledError):
+            await asyncio.sleep(0.02)
+    return f"recorded {entry}"
+
+
+clerk = Agent(name="clerk", instructions="Keep the books.", tools=[look, pay, transfer, insist])

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from perdure.engine.connect import Address
 from tests.conftest import free_port
-from tests.harness.processes import kill, output, perdure, said
+from tests.harness.processes import ended, kill, output, perdure, said
 from tests.harness.scripted_openai import Gate, ScriptedOpenAI, call, text, tool_calls
 
 
@@ -53,6 +53,34 @@ async def test_a_killed_dev_started_again_goes_on_with_its_runs(
         assert (code, answer) == (0, "It is 42.\n")
         assert await stop(second) == 0
     assert len(model.requests) == 3
+    assert not await Address("127.0.0.1", port).is_open(), "the server was left running"
+
+
+async def test_dev_lets_steps_end_when_stopped_and_does_not_wait_when_told_twice(
+    model: ScriptedOpenAI, tmp_path: Path
+) -> None:
+    port = free_port()
+    env = environment(tmp_path, port, model) | {"PERDURE_GRACE_S": "600"}
+    first_gate, second_gate = Gate(timeout_s=60), Gate(timeout_s=60)
+    model.script([text("First.").hold(first_gate), text("Never.").hold(second_gate)])
+    async with perdure("dev", env=env) as dev:
+        await said(dev, "Ready.")
+        _, first, _ = await output("start", "One?", env=env)
+        await first_gate.reached
+        dev.send_signal(signal.SIGINT)
+        await said(dev, "running Steps get 600 s")
+        first_gate.open()
+        assert await ended(dev) == 0
+    async with perdure("dev", env=env) as dev:
+        await said(dev, "Ready.")
+        assert (await output("watch", first.strip(), env=env))[1] == "First.\n"
+        await output("start", "Two?", env=env)
+        await second_gate.reached
+        dev.send_signal(signal.SIGINT)
+        await said(dev, "running Steps get 600 s")
+        dev.send_signal(signal.SIGINT)
+        assert await ended(dev) == 0
+    assert len(model.requests) == 2, "the first answer was kept"
     assert not await Address("127.0.0.1", port).is_open(), "the server was left running"
 
 

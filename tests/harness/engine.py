@@ -12,6 +12,7 @@ from typing import Any
 
 from temporalio.client import Client
 
+from perdure.activities.pace import Pace
 from perdure.activities.transcripts import Transcripts
 from perdure.agents.agent import Agent
 from perdure.agents.registry import Registry
@@ -51,6 +52,7 @@ class Engine:
         self.model = model
         self.task_queue = task_queue
         self.transcripts = Transcripts()
+        self.pace: Pace | None = None
         self.manager = RunManager(client, task_queue)
         self.settings = Settings(
             task_queue=task_queue, openai_base_url=model.base_url, openai_api_key="test-key-1234"
@@ -63,7 +65,8 @@ class Engine:
         for agent in agents:
             registry.add(agent, "test")
         chat = chat_client(self.settings)
-        async with build(self.client, registry, chat, self.settings, self.transcripts):
+        shared = self.transcripts, self.pace
+        async with build(self.client, registry, chat, self.settings, *shared):
             yield self
         await chat.close()
 

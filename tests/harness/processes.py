@@ -7,13 +7,12 @@ import sys
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 
+Process = asyncio.subprocess.Process
 START_TIMEOUT_S = 60.0
 
 
 @asynccontextmanager
-async def perdure(
-    *arguments: str, env: Mapping[str, str] | None = None
-) -> AsyncIterator[asyncio.subprocess.Process]:
+async def perdure(*arguments: str, env: Mapping[str, str] | None = None) -> AsyncIterator[Process]:
     """Run `perdure …` for the length of the block; what is left of it then is killed."""
     process = await asyncio.create_subprocess_exec(
         sys.executable,
@@ -39,7 +38,7 @@ async def output(*arguments: str, env: Mapping[str, str] | None = None) -> tuple
         return process.returncode, out.decode(), err.decode()
 
 
-async def said(process: asyncio.subprocess.Process, words: str) -> str:
+async def said(process: Process, words: str) -> str:
     """Wait until the process has said `words` on its standard error; return all before it.
 
     Raises:
@@ -55,9 +54,21 @@ async def said(process: asyncio.subprocess.Process, words: str) -> str:
     return heard
 
 
-async def kill(process: asyncio.subprocess.Process) -> None:
+async def kill(process: Process) -> None:
     """Kill a process as `kill -9` does."""
     if process.returncode is None:
         process.send_signal(signal.SIGKILL)
     # Also reads what is left in the pipes, so that they are closed.
     await process.communicate()
+
+
+async def ended(process: Process, timeout_s: float = START_TIMEOUT_S) -> int:
+    """Wait for a process to end by itself; return its exit code.
+
+    Raises:
+        TimeoutError: When it does not within `timeout_s`.
+    """
+    async with asyncio.timeout(timeout_s):
+        await process.communicate()
+    assert process.returncode is not None
+    return process.returncode

@@ -17,9 +17,9 @@ from perdure.engine.dev_server import DYNAMIC_CONFIG, DevServer
 from tests.conftest import free_port
 from tests.harness.engine import Engine
 from tests.harness.scripted_openai import ScriptedOpenAI
+from tests.replay.replay import HISTORIES
 from tests.replay.runs import AGENTS, KINDS
 
-HISTORIES = Path(__file__).parents[1] / "histories"
 SHORT_HISTORIES = DYNAMIC_CONFIG | {"limit.historyCount.suggestContinueAsNew": 200}
 """Continue-as-new after some 15 turns, so that a small history shows it."""
 

@@ -1,44 +1,80 @@
 """Histories of Runs, of every version that wrote any, replay on the present code."""
 
+import asyncio
+import os
+import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
-from temporalio.client import WorkflowHistory
-from temporalio.worker import Replayer, UnsandboxedWorkflowRunner
 from temporalio.workflow import NondeterminismError
 
-from perdure.engine.converter import data_converter
-from perdure.workflows.run import RunWorkflow
-from tests.replay.record import HISTORIES
+from tests.replay.replay import BROKEN, HISTORIES, STORED, replay
 from tests.replay.runs import KINDS
 
-STORED = sorted(path for path in HISTORIES.glob("[0-9]*/*.json"))
-BROKEN = sorted(HISTORIES.glob("broken/*.json"))
-
-
-def history(path: Path) -> WorkflowHistory:
-    return WorkflowHistory.from_json(f"stored-{path.stem}", path.read_text())
-
-
-def replayer() -> Replayer:
-    return Replayer(
-        workflows=[RunWorkflow],
-        data_converter=data_converter(),
-        workflow_runner=UnsandboxedWorkflowRunner(),
-    )
+ROOT = Path(__file__).parents[2]
+SEEDS = range(20)
 
 
 @pytest.mark.parametrize("path", STORED, ids=lambda path: f"{path.parent.name}/{path.stem}")
 async def test_a_stored_history_replays(path: Path) -> None:
-    await replayer().replay_workflow(history(path))
+    await replay(path)
 
 
 @pytest.mark.parametrize("path", BROKEN, ids=lambda path: path.stem)
 async def test_a_history_of_other_decisions_does_not_replay(path: Path) -> None:
     with pytest.raises(NondeterminismError):
-        await replayer().replay_workflow(history(path))
+        await replay(path)
+
+
+async def test_stored_histories_replay_whatever_order_sets_and_hashes_have() -> None:
+    at_once = asyncio.Semaphore(os.cpu_count() or 1)
+
+    async def failure(seed: int) -> str:
+        async with at_once:
+            process = await asyncio.create_subprocess_exec(
+                sys.executable,
+                "-m",
+                "tests.replay.replay",
+                env=os.environ | {"PYTHONHASHSEED": str(seed)},
+                cwd=ROOT,
+                stdout=asyncio.subprocess.DEVNULL,
+                stderr=asyncio.subprocess.PIPE,
+            )
+            _, said = await process.communicate()
+            return f"seed {seed}: {said.decode()}" if process.returncode else ""
+
+    found = await asyncio.gather(*[failure(seed) for seed in SEEDS])
+    assert not any(found), "\n".join(found)
 
 
 def test_every_kind_of_run_has_a_stored_history() -> None:
     assert {path.stem.split(".")[0] for path in STORED} >= set(KINDS)
     assert BROKEN
+
+
+def released(changelog: str, tags: str) -> set[str]:
+    """Return the versions that a changelog or a tag says were released."""
+    headings = re.findall(r"^## \[?v?(\d\S*?)\]?(?:\s|$)", changelog, re.MULTILINE)
+    tagged = re.findall(r"^v?(\d+\.\d+\S*)$", tags, re.MULTILINE)
+    return {*headings, *tagged}
+
+
+def test_every_released_version_has_stored_histories() -> None:
+    listed = subprocess.run(
+        ["git", "tag", "--list"],  # noqa: S607 - whichever git there is
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    changelog = (ROOT / "CHANGELOG.md").read_text()
+    stored = {path.parent.name for path in STORED}
+    missing = released(changelog, listed.stdout) - stored
+    assert not missing, f"released without histories in {HISTORIES}: run `make histories` there"
+
+
+def test_releases_are_found_in_headings_and_tags() -> None:
+    changelog = "# Changelog\n\n## Unreleased\n\n### Added\n\n## [1.2.0] - 2026-01-01\n\n## 1.1.0\n"
+    assert released(changelog, "v1.0.0\n0.9.1\nnightly\n") == {"1.2.0", "1.1.0", "1.0.0", "0.9.1"}

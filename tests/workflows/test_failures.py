@@ -5,7 +5,8 @@ from temporalio.exceptions import ApplicationError
 
 from perdure.engine.storage import ObjectUnavailable
 from perdure.runs.errors import ErrorCode
-from perdure.workflows.failures import step_error
+from perdure.runs.steps import ToolPolicy
+from perdure.workflows.failures import WORKER_SHUTDOWN, step_error
 
 
 def wrapped(cause: BaseException) -> ApplicationError:
@@ -28,3 +29,18 @@ def test_an_input_that_a_worker_can_not_read_has_its_own_code(for_good: bool) ->
 def test_an_exception_of_nobody_s_making_is_a_fault_of_the_engine() -> None:
     why = step_error(wrapped(ApplicationError("Oh.", type="KeyError")), None)
     assert (why.code, why.message) == (ErrorCode.INTERNAL, "KeyError: Oh.")
+
+
+@pytest.mark.parametrize(
+    ("policy", "code"),
+    [
+        (None, ErrorCode.WORKER_LOST),
+        (ToolPolicy(effect="read"), ErrorCode.WORKER_LOST),
+        (ToolPolicy(effect="unsafe"), ErrorCode.OUTCOME_UNKNOWN),
+    ],
+)
+def test_a_step_cut_short_by_its_workers_end_is_lost_or_of_unknown_outcome(
+    policy: ToolPolicy | None, code: ErrorCode
+) -> None:
+    cut_short = ApplicationError("Worker is shutting down", type=WORKER_SHUTDOWN)
+    assert step_error(cut_short, policy).code is code
