@@ -14,7 +14,7 @@ endif
 GENERATED := ARCHITECTURE.md docs/errors.md docs/events.md docs/endings.md docs/cli.md \
   docs/configuration.md
 
-.PHONY: help demo dev test check format bench histories docs lock clean
+.PHONY: help demo dev test check format bench chaos histories docs lock clean
 
 help: ## Show this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -41,6 +41,9 @@ format: $(VENV)/.installed ## Format the code and mend what can be mended
 
 bench: $(VENV)/.installed ## Measure size and speed; print a table
 	$(BIN)/python -m bench
+
+chaos: $(VENV)/.installed ## Kill, stop and cut everything at random; ARGS="--runs 1000"
+	$(BIN)/python -m tests.chaos $(or $(ARGS),--quick)
 
 histories: $(VENV)/.installed ## Store the histories of one Run of each kind, for replay
 	$(BIN)/python -m tests.replay.record

@@ -1,7 +1,6 @@
 """From what a provider answered to the reply that the workflow records."""
 
 from dataclasses import dataclass
-from typing import Any
 
 from temporalio import activity
 
@@ -36,6 +35,8 @@ class Call:
     request: ModelRequest
     model: str
     terms: Terms
+    before: Progress
+    """What earlier attempts left behind."""
 
 
 @dataclass(frozen=True)
@@ -93,9 +94,7 @@ class Answering:
             return ModelUsage(model=call.model)  # the request never went out
         reported = model_usage(answer.usage, answer.model or call.model)
         usage = self._prices.priced(reported, call.model)
-        info = activity.info()
-        if info.attempt > 1 and _was_answering(info.heartbeat_details):
-            # An earlier attempt was cut off while the provider was already counting tokens.
+        if call.before.was_answering:
             return usage.model_copy(update={"complete": False})
         return usage
 
@@ -138,10 +137,3 @@ def kept_fields(answer: Answer, profile: ModelProfile) -> tuple[dict[str, str], 
         else:
             extra[name] = text[:EXTRA_CHARS_SHOWN]
     return echo, extra
-
-
-def _was_answering(details: Any) -> bool:
-    if not details:
-        return False
-    progress = Progress.model_validate(details[0])
-    return progress.was_answering or bool(progress.text)

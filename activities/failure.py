@@ -8,7 +8,7 @@ from temporalio import activity
 from temporalio.exceptions import ApplicationError, ApplicationErrorCategory
 
 from perdure.runs.errors import ErrorCode, RunError
-from perdure.runs.retries import JITTER, MAX_ATTEMPTS, RETRIES, RetryRule
+from perdure.runs.retries import JITTER, RETRIES, RetryRule
 
 LONGEST_WAIT_S = 3600.0
 """A provider that asks for a longer wait gets a failed Run, which can be resumed then."""
@@ -36,17 +36,20 @@ def failed(why: RunError, *, retry_after: timedelta | None = None) -> Applicatio
 
 
 def policed(
-    exc: ApplicationError, own: Mapping[ErrorCode, RetryRule], fallback: str | None
+    exc: ApplicationError,
+    own: Mapping[ErrorCode, RetryRule],
+    failures: int,
+    fallback: str | None,
 ) -> ApplicationError:
     """Return a model call's failure with what the retry policy makes of it.
 
     Args:
         exc: Made by `failed`; its delay is what the provider asked for.
         own: The agent's rules, over `RETRIES`.
+        failures: Attempts that the provider has made fail, this one included.
         fallback: The model that the Run goes on with when the retries are spent.
     """
     why = RunError.model_validate(exc.details[0])
-    attempt = activity.info().attempt
     asked_s = exc.next_retry_delay.total_seconds() if exc.next_retry_delay else 0.0
     rule = own.get(why.code) or RETRIES.get(why.code)
     if "content_type" in why.details:
@@ -60,10 +63,10 @@ def policed(
     if asked_s > LONGEST_WAIT_S:
         waits = f"{why.message} It asks to wait for {exc.next_retry_delay}, which is too long."
         return _failure(why.model_copy(update={"message": waits}), retried_in_s=None)
-    if attempt >= min(rule.max_attempts, MAX_ATTEMPTS):
+    if failures >= rule.max_attempts:
         return _failure(why, retried_in_s=None)
     # Never earlier than the provider asked for.
-    delay_s = asked_s or rule.delay_s(attempt)
+    delay_s = asked_s or rule.delay_s(failures)
     return _failure(why, retried_in_s=delay_s * (1 + JITTER * random.random()))  # noqa: S311 - no secret
 
 

@@ -23,17 +23,31 @@ class Progress(Frozen):
 
     text: str = ""
     was_answering: bool = False
-    """Left by an attempt that failed when the provider may have counted tokens already."""
+    """True once the provider may have counted tokens that we shall not hear of if this attempt,
+    or one before it, ends now."""
+    failures: int = 0
+    """Attempts that the provider made fail; a worker's death is none."""
+
+    @staticmethod
+    def before() -> "Progress":
+        """Return what the attempts before this one left behind."""
+        info = activity.info()
+        if info.attempt == 1:
+            return Progress()
+        if not info.heartbeat_details:
+            # The worker died within the first moments: nobody knows whether the request went out.
+            return Progress(was_answering=True)
+        return Progress.model_validate(info.heartbeat_details[0])
 
 
 @asynccontextmanager
-async def heartbeats(progress: Callable[[], str] = str) -> AsyncIterator[None]:
+async def heartbeats(progress: Callable[[], Progress] = Progress) -> AsyncIterator[None]:
     """Heartbeat while the block runs.
 
     A Step that ends within a tick sends none, so short Steps cost nothing.
 
     Args:
-        progress: Returns the output so far.
+        progress: Returns what the Step has brought so far.
     """
     beating = asyncio.create_task(_beat(progress))
     try:
@@ -42,15 +56,15 @@ async def heartbeats(progress: Callable[[], str] = str) -> AsyncIterator[None]:
         beating.cancel()
 
 
-async def _beat(progress: Callable[[], str]) -> None:
-    told, silent = "", 0
+async def _beat(progress: Callable[[], Progress]) -> None:
+    told, silent = Progress(), 0
     while True:
         await asyncio.sleep(TICK_S)
-        text = progress()
+        now = progress()
         silent += 1
-        if text != told or silent >= SILENT_TICKS:
-            told, silent = text, 0
-            activity.heartbeat(Progress(text=text))
+        if now != told or silent >= SILENT_TICKS:
+            told, silent = now, 0
+            activity.heartbeat(now)
 
 
 def stopped_by_cancel() -> bool:

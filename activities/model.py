@@ -82,11 +82,12 @@ class ModelActivities:
         run_id = activity.info().workflow_id or ""
         transcript = await self.transcripts.load(run_id, request, _page)
         body = request_body(agent, model, transcript.wired, request)
-        call = Call(agent, request, model, terms_of(agent, request, model))
+        call = Call(agent, request, model, terms_of(agent, request, model), Progress.before())
         try:
             reply = await self._asked(call, body)
         except ApplicationError as exc:
-            raise policed(exc, agent.retries, _after(models, model)) from None
+            failures = call.before.failures + 1
+            raise policed(exc, agent.retries, failures, _after(models, model)) from None
         if reply.error is not None or request.purpose == "compact":
             return reply
         transcript.append(wire(assistant_message(reply.said, reply.calls, reply.echo)))
@@ -104,7 +105,7 @@ class ModelActivities:
         )
         longest = call.terms.limits.max_output_bytes or MAX_REPLY_BYTES
         try:
-            async with heartbeats(lambda: answer.text), turn:
+            async with heartbeats(lambda: _so_far(call, answer)), turn:
                 received = await self._chat.ask(body, answer, call.terms.timeouts, longest)
             return self._answering.reply(call, answer, Outcome(received))
         except asyncio.CancelledError:
@@ -115,9 +116,11 @@ class ModelActivities:
             if exc.type == ErrorCode.MAX_OUTPUT:
                 why = RunError.model_validate(exc.details[0])
                 return self._answering.reply(call, answer, Outcome(why=why))
-            if answer.size or exc.type in UNKNOWN_USAGE:
-                # For the next attempt, which can't know what this one cost.
-                activity.heartbeat(Progress(text=answer.text, was_answering=True))
+            # For the next attempt, which can't know what this one cost.
+            lost = call.before.was_answering or answer.size > 0 or exc.type in UNKNOWN_USAGE
+            failures = call.before.failures + 1
+            left = Progress(text=answer.text, was_answering=lost, failures=failures)
+            activity.heartbeat(left)
             raise
 
     def _agent(self, name: str) -> Agent:
@@ -127,6 +130,11 @@ class ModelActivities:
             missing = f"The worker has no agent {name!r}; it has: {known}."
             raise failed(error(ErrorCode.AGENT_NOT_FOUND, missing))
         return agent
+
+
+def _so_far(call: Call, answer: Answer) -> Progress:
+    asked = call.before.was_answering or not answer.waiting
+    return call.before.model_copy(update={"text": answer.text, "was_answering": asked})
 
 
 def _after(models: list[str], model: str) -> str | None:

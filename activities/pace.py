@@ -30,7 +30,9 @@ FIRST_GUESS = 500
 HOLD_S = 1.0
 """First wait after a refusal that names none, and between calls of different Runs whatever it
 names: until one is answered, one at a time sees whether it goes. Doubles with each refusal."""
-LONGEST_HOLD_S = 30.0
+LONGEST_HOLD_S = 15.0
+LONGEST_ASKED_S = 60.0
+"""Longest that one refusal holds other Runs back; the Run itself waits as long as it was told."""
 
 
 @dataclass(eq=False)
@@ -83,6 +85,8 @@ class Pace:
             if exc.type == ErrorCode.RATE_LIMITED:
                 asked = exc.next_retry_delay
                 lane.refused(call, asked.total_seconds() if asked else None)
+            else:
+                lane.answered(call)  # badly, but it did not say that we ask too much
             raise
         else:
             lane.answered(call)
@@ -148,7 +152,8 @@ class Lane:
         if not self._refusals or call.at >= self._refused_at:
             self._refusals += 1  # a call that went out before the last refusal is no news
         self._refused_at = _now()
-        hold_s = self._backoff_s() if asked_s is None else asked_s
+        # What it asked of one Run for longer, others may see for themselves.
+        hold_s = self._backoff_s() if asked_s is None else min(asked_s, LONGEST_ASKED_S)
         self._held_until = max(self._held_until, self._refused_at + hold_s)
 
     def answered(self, call: Call) -> None:
@@ -196,7 +201,7 @@ class Lane:
         return self._latest.at + self._backoff_s()
 
     def _backoff_s(self) -> float:
-        return min(HOLD_S * 2 ** min(self._refusals - 1, 10), LONGEST_HOLD_S)
+        return float(min(HOLD_S * 2 ** min(self._refusals - 1, 10), LONGEST_HOLD_S))
 
 
 def _now() -> float:

@@ -6,7 +6,7 @@ import signal
 import sys
 from dataclasses import dataclass
 
-from bench import history, pairs, report
+from bench import history, pairs, recovery, report, stopping
 from bench.exchange import exchange_s
 from bench.processes import machine, memory_mib
 from bench.stage import staged
@@ -24,10 +24,21 @@ class Sizes:
     together_concurrent: int = 32
     together_executions: int = 96
     together_pairs: int = 8
+    cancels: int = 100
+    standby_times: int = 5
+    cold_turns: int = 200
 
 
-QUICK = Sizes(history_turns=(1, 5, 20), alone_pairs=3, together_executions=32, together_pairs=2)
-"""Shows in about a minute that everything works; its numbers are no results."""
+QUICK = Sizes(
+    history_turns=(1, 5, 20),
+    alone_pairs=3,
+    together_executions=32,
+    together_pairs=2,
+    cancels=12,
+    standby_times=1,
+    cold_turns=20,
+)
+"""Shows in about two minutes that everything works; its numbers are no results."""
 
 
 async def bench(sizes: Sizes) -> None:
@@ -56,11 +67,18 @@ async def bench(sizes: Sizes) -> None:
             bare=memory_mib(stage.bare_worker, "VmHWM"),
             runs_idle=idle,
         )
+        _say(f"{sizes.cancels} cancels at random moments")
+        cancels = await stopping.cancels(stage, sizes.cancels)
+        _say(f"{sizes.standby_times} times kill -9 in a model call")
+        by_standby = await recovery.by_standby(stage, sizes.standby_times)
+        _say(f"a Run of {sizes.cold_turns} turns on a fresh worker")
+        cold = await recovery.cold_start(stage, sizes.cold_turns)
     titled = report.sections(
         (histories, history.growths(histories)),
         (alone, exchange),
         (together, sizes.together_concurrent),
         memory,
+        (cancels, by_standby, cold),
     )
     report.show(lines, titled)
 
@@ -78,7 +96,7 @@ def _say(line: str) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="a smoke test of about a minute")
+    parser.add_argument("--quick", action="store_true", help="a smoke test of about two minutes")
     sizes = QUICK if parser.parse_args().quick else Sizes()
     if sizes is QUICK:
         _say("quick form: its numbers are no results")

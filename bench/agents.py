@@ -1,5 +1,6 @@
-"""The agent that is measured: one tool, whose result has a fixed size."""
+"""The agent that is measured, with a tool whose result has a fixed size; and one that waits."""
 
+import asyncio
 import os
 
 from perdure import Agent, tool
@@ -28,4 +29,16 @@ def echo(text: str) -> str:
     return (said + PROSE * (RESULT_BYTES // len(PROSE) + 1))[:RESULT_BYTES]
 
 
+@tool
+async def pause(seconds: float) -> str:
+    """Do nothing for a while.
+
+    Args:
+        seconds: How long.
+    """
+    await asyncio.sleep(seconds)
+    return "rested"
+
+
+waiter = Agent(name="waiter", instructions="Take your time.", tools=[pause])
 agent = Agent(name="echo", instructions="Use the tool echo in every turn.", tools=[echo])

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from statistics import median
 
 from rich.console import Console
 from rich.table import Table
@@ -9,12 +10,17 @@ from rich.table import Table
 from bench.agents import RESULT_BYTES
 from bench.history import Growth, History
 from bench.pairs import Comparison
+from bench.recovery import ColdStart
+from bench.stopping import Cancels, middle_and_worst
 
 KIB = 1024
 MAX_BYTES_A_TURN = 4 * KIB
 MAX_GROWTH = 1.1
 MAX_OVERHEAD = 1.25
 MIN_THROUGHPUT = 0.85
+MAX_CANCEL_P50_S = 0.5
+MAX_CANCEL_P99_S = 2.0
+MAX_STANDBY_S = 12.0
 NOTES = """\
 A turn is a model call and a tool call, the last turn only a model call. History bytes are the sum
 of the events' protobuf sizes, as clients read them. Ratios are medians over pairs that ran one
@@ -150,14 +156,45 @@ def memory_rows(memory: Memory) -> Iterator[Row]:
     yield Row("worker of bare workflows, peak", f"{memory.bare:.0f} MiB")
 
 
+def stopping_rows(took: Cancels) -> Iterator[Row]:
+    """Yield what a cancel takes."""
+    for what, values in (
+        ("cancel until the Run has ended", took.until_ended),
+        ("cancel until the model's connection is closed", took.until_closed),
+    ):
+        p50, p99 = middle_and_worst(values)
+        yield at_most(f"{what}, p50", p50, f"{p50:.2f} s", MAX_CANCEL_P50_S, " s")
+        shown = f"{p99:.2f} s  (of {len(values)})"
+        yield at_most(f"{what}, p99", p99, shown, MAX_CANCEL_P99_S, " s")
+
+
+def recovery_rows(by_standby: Sequence[float], cold: ColdStart) -> Iterator[Row]:
+    """Yield what the death of a worker costs."""
+    worst = max(by_standby)
+    yield at_most(
+        "kill -9 in a model call until a standby repeats it",
+        worst,
+        f"{worst:.1f} s  (longest of {len(by_standby)}; median {median(by_standby):.1f} s)",
+        MAX_STANDBY_S,
+        " s",
+    )
+    yield Row(
+        f"turn {cold.turns} of a Run on a worker that has just started",
+        f"{cold.from_ready_s:.2f} s  ({cold.from_start_s:.2f} s with the start of Python)",
+    )
+    yield Row("that worker, peak", f"{cold.peak_mib:.0f} MiB  ({cold.idle_mib:.0f} before any Run)")
+
+
 def sections(
     histories: tuple[Sequence[History], Sequence[Growth]],
     alone: tuple[Comparison, float],
     together: tuple[Comparison, int],
     memory: Memory,
+    trouble: tuple[Cancels, Sequence[float], ColdStart],
 ) -> list[tuple[str, list[Row]]]:
     """Return all rows under their headings."""
     compared, concurrent = together
+    cancels, by_standby, cold = trouble
     return [
         (
             f"History, tool results of {RESULT_BYTES:,} bytes",
@@ -169,6 +206,8 @@ def sections(
             list(together_rows(compared)),
         ),
         ("Memory", list(memory_rows(memory))),
+        ("Cancel, at random moments", list(stopping_rows(cancels))),
+        ("Death of a worker", list(recovery_rows(by_standby, cold))),
     ]
 
 

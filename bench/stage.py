@@ -27,6 +27,7 @@ from perdure.engine.dev_server import UI_PORT_OFFSET, DevServer
 from perdure.runs.limits import Limits
 
 ROOT = Path(__file__).parent.parent
+AGENTS = str(ROOT / "bench" / "agents.py")
 RUNS, BARE = "bench-runs", "bench-bare"
 """Task queues."""
 READY_WITHIN_S = 60.0
@@ -50,6 +51,8 @@ class Stage:
     model: int
     """Process id of the model server."""
     model_url: str
+    folder: Path
+    """For logs; temporary."""
 
     async def run(self, turns: int) -> str:
         """Execute a Run of `turns` turns as users do, and return its id."""
@@ -94,8 +97,7 @@ async def staged() -> AsyncIterator[Stage]:
         stack.push_async_callback(server.stop)
         model = await _child(stack, folder, "model", "-m", "bench.model")
         os.environ["OPENAI_BASE_URL"] = await _address_of(model)
-        agents = str(ROOT / "bench" / "agents.py")
-        runs = await _child(stack, folder, "runs", "-m", "perdure.worker", "--agents", agents)
+        runs = await _child(stack, folder, "runs", "-m", "perdure.worker", "--agents", AGENTS)
         bare = await _child(stack, folder, "bare", "-m", "bench.bare_worker", BARE)
         client = await connect()
         await _until_polling(client, RUNS, folder / "runs.log")
@@ -107,7 +109,31 @@ async def staged() -> AsyncIterator[Stage]:
             bare_worker=bare.pid,
             model=model.pid,
             model_url=os.environ["OPENAI_BASE_URL"],
+            folder=folder,
         )
+
+
+@asynccontextmanager
+async def worker(stage: Stage, task_queue: str, model_url: str) -> AsyncIterator[Child]:
+    """Run one more worker of Runs, and yield it when it polls; what is left of it is killed."""
+    with (stage.folder / f"{task_queue}.log").open("ab") as log:
+        process = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-m", "perdure.worker", "--agents", AGENTS, "--child"),
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=log,
+            cwd=stage.folder,
+            env=os.environ | {"PERDURE_TASK_QUEUE": task_queue, "OPENAI_BASE_URL": model_url},
+            start_new_session=True,
+        )
+    try:
+        if process.stdout is None or not await process.stdout.readline():
+            raise RuntimeError(f"no worker for {task_queue!r}; its log is in {stage.folder}")
+        yield process
+    finally:
+        if process.returncode is None:
+            process.kill()
+        await process.wait()
 
 
 async def _child(stack: AsyncExitStack, folder: Path, name: str, *arguments: str) -> Child:

@@ -5,12 +5,15 @@ the table is not retried: quota, credentials, invalid requests and too long conv
 only fail again. The client library retries nothing.
 """
 
+from typing import Annotated
+
 from perdure.runs.errors import ErrorCode
 from perdure.runs.frozen import Frozen
-from pydantic import PositiveFloat, PositiveInt
+from pydantic import Field, PositiveFloat
 
-MAX_ATTEMPTS = 12
-"""Attempts of one model call, worker deaths included."""
+MAX_ATTEMPTS = 20
+"""Attempts of one model call in all. A worker's death is not counted against the provider, and
+what the provider does is not counted against workers; this ends what both do together."""
 JITTER = 0.2
 """Part of a delay by which it is lengthened at random, so that Runs don't come back together."""
 
@@ -18,7 +21,7 @@ JITTER = 0.2
 class RetryRule(Frozen):
     """How one kind of error is retried: each delay is twice the one before."""
 
-    max_attempts: PositiveInt
+    max_attempts: Annotated[int, Field(gt=0, le=MAX_ATTEMPTS)]
     """Requests in all, the first one included."""
     first_s: PositiveFloat = 1.0
     longest_s: PositiveFloat = 60.0

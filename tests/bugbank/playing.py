@@ -47,10 +47,14 @@ class Stage:
 
     async def play(self, case: Case) -> Asked:
         """Execute the Run of a case."""
-        number = f"(case {next(_numbers)})"
+        model = f"model-{next(_numbers)}"
+        number = f"(case {model})"
         script = self._scripts[number] = Script(case, deque(case.replies))
         run = await self._bank.run(
-            case.agent, f"{case.input} {number}", context=ContextBundle(messages=case.context)
+            case.agent,
+            f"{case.input} {number}",
+            context=ContextBundle(messages=case.context),
+            model=model,  # a queue of its own: a case may be told to wait for a day
         )
         histories: list[str] = []
         if case.secret or case.history_holds:

@@ -18,7 +18,9 @@ class Desk(Protocol):
     """What a connection needs from its server."""
 
     connections: set["Connection"]
-    accepted: int
+
+    def accept(self, connection: "Connection") -> None:
+        """Take note of a new connection."""
 
     def receive(self, head: h11.Request, raw: bytes) -> tuple[RecordedRequest, Page]:
         """Record a request and say what to answer. Must not raise."""
@@ -42,8 +44,7 @@ class Connection(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Join the server's connections."""
         self._transport = cast(asyncio.Transport, transport)
-        self._desk.connections.add(self)
-        self._desk.accepted += 1
+        self._desk.accept(self)
 
     def data_received(self, data: bytes) -> None:
         """Read on; h11 keeps what comes before the answer is complete."""
@@ -67,9 +68,18 @@ class Connection(asyncio.Protocol):
         """Go on sending."""
         self._writable.set()
 
+    @property
+    def is_idle(self) -> bool:
+        """True between two requests."""
+        return self._current is None
+
+    def reset(self) -> None:
+        """Close at once, whatever was under way; nothing more is read."""
+        self._transport.abort()
+
     async def abort(self) -> None:
         """Close at once and wait until nothing of this connection runs any more."""
-        self._transport.abort()
+        self.reset()
         await self._lost.wait()
         if self._answer is not None:
             await asyncio.wait([self._answer])
@@ -125,7 +135,7 @@ class Connection(asyncio.Protocol):
 
     def _queue(self, event: h11.Event, frame: Frame | None = None) -> None:
         data = self._http.send(event) or b""
-        self._unsent.append(Frame(data, frame.usage if frame else None))
+        self._unsent.append(Frame(data, frame.usage if frame else None, frame is not None))
 
     async def _flush(self, request: RecordedRequest) -> None:
         """Send what is queued in one write: one system call for a whole small answer."""
@@ -134,6 +144,7 @@ class Connection(asyncio.Protocol):
         await self._writable.wait()
         for frame in unsent:
             request.reported_usage = frame.usage or request.reported_usage
+            request.chunks_sent += frame.is_chunk
 
     def _finish(self, request: RecordedRequest, ending: Ending) -> None:
         if ending is Ending.HANG:

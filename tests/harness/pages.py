@@ -34,6 +34,8 @@ class Frame:
 
     data: bytes
     usage: Usage | None = None
+    is_chunk: bool = True
+    """False for headers and the like."""
 
 
 @dataclass(frozen=True)

@@ -29,6 +29,8 @@ class RecordedRequest:
     """Set when the reply was sent up to its scripted end; never for one that hangs."""
     reported_usage: Usage | None = None
     """The last usage that was sent to the client."""
+    chunks_sent: int = 0
+    """Parts of the body that were sent so far, whatever they say."""
 
     @property
     def messages(self) -> list[dict[str, Any]]:

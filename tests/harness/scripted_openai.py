@@ -99,9 +99,7 @@ class ScriptedOpenAI:
         Raises:
             OSError: the port is taken.
         """
-        loop = asyncio.get_running_loop()
-        self._server = await loop.create_server(lambda: Connection(self), "127.0.0.1", self._port)
-        self._port = self._server.sockets[0].getsockname()[1]
+        await self._listen()
         return self
 
     async def __aexit__(
@@ -115,6 +113,20 @@ class ScriptedOpenAI:
         self._server.close()
         await asyncio.gather(*(connection.abort() for connection in self.connections))
         await self._server.wait_closed()
+
+    async def _listen(self) -> None:
+        loop = asyncio.get_running_loop()
+        self._server = await loop.create_server(lambda: Connection(self), "127.0.0.1", self._port)
+        self._port = self._server.sockets[0].getsockname()[1]
+
+    async def outage(self, for_s: float) -> None:
+        """Break off every connection, and refuse new ones for so many seconds."""
+        assert self._server is not None
+        self._server.close()
+        for connection in list(self.connections):
+            connection.reset()
+        await asyncio.sleep(for_s)
+        await self._listen()
 
     @property
     def base_url(self) -> str:
@@ -153,6 +165,11 @@ class ScriptedOpenAI:
         except TimeoutError:
             message = f"{self._count} of {count} requests arrived within {timeout_s} s"
             raise TimeoutError(message) from None
+
+    def accept(self, connection: Connection) -> None:
+        """Take note of a new connection; connections call this themselves."""
+        self.connections.add(connection)
+        self.accepted += 1
 
     def receive(self, head: h11.Request, raw: bytes) -> tuple[RecordedRequest, Page]:
         """Record and check a request, and say what to answer; connections call this."""

@@ -278,3 +278,17 @@ async def test_requests_that_are_no_chat_completions_are_recorded_or_refused(
     async with raw_request(server, temperature=float("nan")) as (reader, _):
         await reader.readuntil(b"}}")
     assert server.violations[:1] == ["request 1: the body holds NaN, which is not JSON"]
+
+
+async def test_in_an_outage_answers_break_off_and_nobody_is_let_in(
+    server: ScriptedOpenAI, client: AsyncOpenAI
+) -> None:
+    server.script([hang(), text("back")])
+    async with raw_request(server) as (reader, _):
+        await server.wait_for_requests(1)
+        outage = asyncio.create_task(server.outage(0.2))
+        assert (await reader.read()).startswith(b"HTTP/1.1 200")  # up to the end: it is closed
+    with pytest.raises(openai.APIConnectionError):
+        await stream(client)
+    await outage
+    assert await stream(client)
