@@ -27,6 +27,8 @@ class Progress(Frozen):
     or one before it, ends now."""
     failures: int = 0
     """Attempts that the provider made fail; a worker's death is none."""
+    attempt: int = 0
+    """The attempt that says so."""
 
     @staticmethod
     def before() -> "Progress":
@@ -34,10 +36,13 @@ class Progress(Frozen):
         info = activity.info()
         if info.attempt == 1:
             return Progress()
-        if not info.heartbeat_details:
-            # The worker died within the first moments: nobody knows whether the request went out.
-            return Progress(was_answering=True)
-        return Progress.model_validate(info.heartbeat_details[0])
+        left = Progress()
+        if info.heartbeat_details:
+            left = Progress.model_validate(info.heartbeat_details[0])
+        if left.attempt < info.attempt - 1:
+            # A worker died within the first moments: nobody knows whether its request went out.
+            return left.model_copy(update={"was_answering": True})
+        return left
 
 
 @asynccontextmanager

@@ -119,8 +119,8 @@ class ModelActivities:
             # For the next attempt, which can't know what this one cost.
             lost = call.before.was_answering or answer.size > 0 or exc.type in UNKNOWN_USAGE
             failures = call.before.failures + 1
-            left = Progress(text=answer.text, was_answering=lost, failures=failures)
-            activity.heartbeat(left)
+            told = {"was_answering": lost, "failures": failures}
+            activity.heartbeat(_so_far(call, answer).model_copy(update=told))
             raise
 
     def _agent(self, name: str) -> Agent:
@@ -134,7 +134,13 @@ class ModelActivities:
 
 def _so_far(call: Call, answer: Answer) -> Progress:
     asked = call.before.was_answering or not answer.waiting
-    return call.before.model_copy(update={"text": answer.text, "was_answering": asked})
+    return call.before.model_copy(
+        update={
+            "text": answer.text,
+            "was_answering": asked,
+            "attempt": activity.info().attempt,
+        }
+    )
 
 
 def _after(models: list[str], model: str) -> str | None:
