@@ -7,11 +7,21 @@ history then holds a reference.
 
 import zlib
 from collections.abc import Sequence
-from dataclasses import replace
+from typing import Any
 
+from pydantic_core import SchemaSerializer
+from pydantic_core.core_schema import any_schema
 from temporalio.api.common.v1 import Payload
-from temporalio.contrib.pydantic import pydantic_data_converter
-from temporalio.converter import DataConverter, ExternalStorage, PayloadCodec, StorageDriver
+from temporalio.contrib.pydantic import PydanticJSONPlainPayloadConverter
+from temporalio.converter import (
+    CompositePayloadConverter,
+    DataConverter,
+    DefaultPayloadConverter,
+    ExternalStorage,
+    JSONPlainPayloadConverter,
+    PayloadCodec,
+    StorageDriver,
+)
 
 from perdure.engine import stored_text
 from perdure.engine.s3 import S3Driver
@@ -63,6 +73,32 @@ def _restored(payload: Payload) -> Payload:
     return Payload.FromString(data)
 
 
+class LeanJson(PydanticJSONPlainPayloadConverter):
+    """pydantic's JSON without the fields that are none: they would be a tenth of every history.
+
+    Only fields of our own models, whose default is none; what is in a dict stays.
+    """
+
+    def to_payload(self, value: Any) -> Payload | None:
+        """Return a value as JSON."""
+        data = _ANY.to_json(value, exclude_none=True)
+        return Payload(metadata={"encoding": self.encoding.encode()}, data=data)
+
+
+_ANY = SchemaSerializer(any_schema())
+
+
+class LeanPayloadConverter(CompositePayloadConverter):
+    """The SDK's converters, with `LeanJson` for JSON."""
+
+    def __init__(self) -> None:
+        lean = LeanJson()
+        usual = DefaultPayloadConverter.default_encoding_payload_converters
+        super().__init__(
+            *(lean if isinstance(each, JSONPlainPayloadConverter) else each for each in usual)
+        )
+
+
 def data_converter(settings: Settings | None = None) -> DataConverter:
     """Return the converter that every client, worker and replayer must use.
 
@@ -72,8 +108,8 @@ def data_converter(settings: Settings | None = None) -> DataConverter:
     Raises:
         ConfigurationError: When the storage that is configured can't be used.
     """
-    return replace(
-        pydantic_data_converter,
+    return DataConverter(
+        payload_converter_class=LeanPayloadConverter,
         payload_codec=CompressionCodec(),
         external_storage=_storage(settings or Settings()),
     )

@@ -62,6 +62,11 @@ class Mark(Frozen):
     digest: str = ""
 
 
+def _is_nothing(value: object) -> bool:
+    """Tell whether a field need not be written: every reply would carry it through the history."""
+    return not value
+
+
 class ModelReply(Frozen):
     """Result of the activity `call_model`."""
 
@@ -70,19 +75,19 @@ class ModelReply(Frozen):
     """The model that answered, as the provider names it."""
     text: str | None = None
     refusal: str | None = None
-    calls: tuple[RequestedCall, ...] = ()
+    calls: tuple[RequestedCall, ...] = Field((), exclude_if=_is_nothing)
     finish_reason: str = ""
     """As the provider sent it."""
     usage: ModelUsage = ModelUsage()
-    usage_suspect: bool = False
+    usage_suspect: bool = Field(False, exclude_if=_is_nothing)
     """What the provider reported can't be true, such as an answer to no input."""
-    duplicate_dropped: int = 0
+    duplicate_dropped: int = Field(0, exclude_if=_is_nothing)
     """Calls that only repeated another one: same id, name and arguments."""
-    incomplete: bool = False
+    incomplete: bool = Field(False, exclude_if=_is_nothing)
     """The text is only the beginning of an answer."""
-    extra: dict[str, str] = Field(default_factory=dict)
+    extra: dict[str, str] = Field(default_factory=dict, exclude_if=_is_nothing)
     """Text in fields that the reference does not have, such as reasoning: the beginning."""
-    echo: dict[str, str] = Field(default_factory=dict)
+    echo: dict[str, str] = Field(default_factory=dict, exclude_if=_is_nothing)
     """Text in those of them that the model wants back with the message."""
     mark: Mark = Mark()
     """The transcript including this reply."""
