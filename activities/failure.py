@@ -56,8 +56,9 @@ def policed(
         # No answer of a model at all: most often a wrong address, now and then a gateway that
         # starts. One more attempt tells which.
         rule = NO_PROVIDER
+    why = why.model_copy(update={"attempt": activity.info().attempt})
     if not why.retryable or rule is None:
-        return exc
+        return _failure(why, retried_in_s=None)
     # Always told: Temporal gives up by itself when the Run's time ends before the next attempt.
     why = why.model_copy(update={"fallback": fallback})
     if asked_s > LONGEST_WAIT_S:

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from perdure.agents.context import ToolContext, tool_context
     from perdure.agents.profile import ModelProfile
     from perdure.agents.tool import Tool, tool
+    from perdure.client.continuing import Fork
     from perdure.client.listing import RunFilter, RunSummary
     from perdure.client.manager import RunManager
     from perdure.runs.errors import ErrorCode, PerdureError, RunError
@@ -28,6 +29,7 @@ _HOMES = {
     "ContextBundle": "perdure.runs.events",
     "ErrorCode": "perdure.runs.errors",
     "Event": "perdure.runs.events",
+    "Fork": "perdure.client.continuing",
     "Limits": "perdure.runs.limits",
     "ModelProfile": "perdure.agents.profile",
     "PerdureError": "perdure.runs.errors",
@@ -54,6 +56,7 @@ __all__ = [
     "ContextBundle",
     "ErrorCode",
     "Event",
+    "Fork",
     "Limits",
     "ModelProfile",
     "PerdureError",

@@ -34,6 +34,8 @@ class RunError(Frozen):
     retryable: bool = False
     """Whether the same thing may succeed later without a change."""
     step: int | None = None
+    attempt: int | None = None
+    """The attempt that it ended, where that is known."""
     fallback: str | None = None
     """The model to go on with, when this one's retries are spent and the agent names another."""
     details: dict[str, Any] = Field(default_factory=dict)

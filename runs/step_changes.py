@@ -82,6 +82,8 @@ def step_ended(
         ended["status"] = "cancelled" if was_stopped(why, reply) else "failed"
     if reply is not None:
         ended["attempt"] = reply.attempt
+    elif why is not None and why.attempt is not None:
+        ended["attempt"] = why.attempt
     changes: dict[str, Any] = {}
     if step.kind == "tool":
         text = reply.text if isinstance(reply, ToolReply) else error_text(why) if why else ""

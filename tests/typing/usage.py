@@ -2,7 +2,20 @@
 
 from typing import assert_type
 
-from perdure import Agent, Event, Limits, Run, RunManager, Tool, tool
+from perdure import (
+    Agent,
+    ErrorCode,
+    Event,
+    Fork,
+    Limits,
+    RetryRule,
+    Run,
+    RunManager,
+    Timeouts,
+    Tool,
+    tool,
+    tool_context,
+)
 
 
 @tool
@@ -22,7 +35,21 @@ async def population(city: str) -> int:
     return len(city)
 
 
-agent = Agent(name="guide", instructions="Help.", tools=[weather, population])
+@tool(effect="keyed")
+def book(city: str) -> str:
+    """Book a room, once however often this is run."""
+    return f"{city}: {tool_context().idempotency_key}"
+
+
+agent = Agent(
+    name="guide",
+    instructions="Help.",
+    tools=[weather, population, book],
+    fallback_models=["other-model"],
+    retries={ErrorCode.RATE_LIMITED: RetryRule(max_attempts=3)},
+    timeouts=Timeouts(run_s=60, tool_s=5),
+    on_limit="finalize",
+)
 assert_type(weather("Oslo"), str)
 assert_type(agent.tool("weather") is None, bool)
 
@@ -35,6 +62,9 @@ async def use() -> None:
     async for event in manager.events(run_id):
         seen: Event = event
         assert seen.run_id == run_id
+    assert_type(await manager.cancel(run_id, mode="after_step"), Run)
+    assert_type(await manager.resume(run_id, limits=Limits(max_turns=9)), Run)
+    assert_type(await manager.fork(run_id, Fork(step=1, message="Bergen?")), str)
     assert_type(await population("Oslo"), int)
     made: Tool[..., str] = weather
     assert made.name == "weather"

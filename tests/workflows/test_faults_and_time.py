@@ -38,6 +38,7 @@ async def test_an_error_that_lasts_is_given_up_after_as_many_requests_as_its_rul
     assert run.error is not None
     assert run.error.code is ErrorCode.LLM_UNAVAILABLE
     assert len(engine.model.requests) == RETRIES[ErrorCode.LLM_UNAVAILABLE].max_attempts
+    assert run.steps[0].attempt == len(engine.model.requests)
 
 
 async def test_a_wait_that_the_provider_asks_for_is_kept(engine: Engine) -> None:

@@ -2,8 +2,7 @@
 
 import pytest
 
-from perdure import Agent, Limits, tool
-from perdure.client.continuing import Fork
+from perdure import Agent, Fork, Limits, tool
 from perdure.runs.errors import InvalidRequest
 from perdure.runs.status import RunStatus
 from tests.harness.engine import Engine, without_times
