@@ -150,7 +150,7 @@ class RunStatusReport(Frozen):
     run_id: str
     status: RunStatus
     turn: int
-    current_step: int | None
+    current_step: int | None = None
     total_tokens: int
     total_cost: float
-    waiting_on: WaitingOn | None
+    waiting_on: WaitingOn | None = None

@@ -170,7 +170,22 @@ def only_planned_deaths(seen: Evidence) -> Found:
             yield "", f"worker {life.worker} (process {life.pid}) ended by itself: {life.code}"
 
 
+MAY_BE_MISSED = 0.1
+"""Part of the faults whose moment may not come: the last Runs can end before it."""
+
+
 def all_faults_happened(seen: Evidence) -> Found:
+    missing = list(_missing(seen))
+    if len(missing) > MAY_BE_MISSED * len(seen.plan.faults):
+        yield from missing
+    if not any(request.tokens is None for request in seen.requests):
+        yield "", "no request was ever repeated"
+    deaths = sum(life.code == -9 for life in seen.lives)
+    if not deaths:
+        yield "", "no worker was ever killed"
+
+
+def _missing(seen: Evidence) -> Found:
     traces = {trace.run_id: trace for trace in seen.runs}
     for fault in seen.plan.faults:
         if fault.id in seen.happened:
@@ -182,11 +197,6 @@ def all_faults_happened(seen: Evidence) -> Found:
         call = next((call for call in calls if call.call_id == fault.call), None)
         if not _is_unknown(call):  # else the tool died, by another fault, before it ran
             yield "", f"{fault.kind} never happened ({fault.id})"
-    if not any(request.tokens is None for request in seen.requests):
-        yield "", "no request was ever repeated"
-    deaths = sum(life.code == -9 for life in seen.lives)
-    if not deaths:
-        yield "", "no worker was ever killed"
 
 
 RunRule = Callable[[Evidence, PlannedRun, RunTrace], Found]

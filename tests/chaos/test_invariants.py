@@ -111,8 +111,8 @@ def forgotten_result(seen: Evidence) -> Evidence:
 
 
 def fault_missing(seen: Evidence) -> Evidence:
-    never = next(fault.id for fault in PLAN.faults if fault.at_s is not None)
-    return replace(seen, happened=seen.happened - {never})
+    at_a_time = [fault.id for fault in PLAN.faults if fault.at_s is not None]
+    return replace(seen, happened=seen.happened - set(at_a_time[: len(PLAN.faults) // 8 + 1]))
 
 
 BROKEN: list[tuple[str, str, Callable[[Evidence], Evidence]]] = [
@@ -205,7 +205,7 @@ BROKEN: list[tuple[str, str, Callable[[Evidence], Evidence]]] = [
         "only_planned_deaths",
         lambda seen: replace(seen, lives=[*seen.lives, Life(5, 1, BEGAN, BEGAN, 1)]),
     ),
-    ("a fault that never happened", "all_faults_happened", fault_missing),
+    ("more than a few faults that never happened", "all_faults_happened", fault_missing),
     ("faults without consequences", "all_faults_happened", nothing_repeated),
     (
         "no worker killed",

@@ -66,9 +66,11 @@ class Engine:
             registry.add(agent, "test")
         chat = chat_client(self.settings)
         shared = self.transcripts, self.pace
-        async with build(self.client, registry, chat, self.settings, *shared):
-            yield self
-        await chat.close()
+        try:
+            async with build(self.client, registry, chat, self.settings, *shared):
+                yield self
+        finally:
+            await chat.close()
 
     async def start(self, agent: str, text: str = "Go.", **options: Any) -> str:
         """Start a Run."""

@@ -34,7 +34,7 @@ def repeat(text: str, times: int) -> list[str]:
     return [text] * times
 
 
-AGENT = Agent(name="packer", tools=[produce, repeat])
+AGENT = Agent(context_window=10_000_000, name="packer", tools=[produce, repeat])
 
 
 def using(name: str, arguments: Mapping[str, Any]) -> list[Reply]:
