@@ -6,7 +6,7 @@ and results come in: a workflow and its history can have these in different orde
 
 from typing import TYPE_CHECKING, Any
 
-from perdure.runs.errors import ErrorCode, error
+from perdure.runs.errors import ErrorCode, RunError, error
 from perdure.runs.events import (
     Cancel,
     CancelRequested,
@@ -34,8 +34,8 @@ def stopped(before: Cancel | None, event: CancelRequested) -> Cancel:
 def ended(run: "Run", event: TerminalEvent, output: str | None = None) -> dict[str, Any]:
     """Return what changes when a Run ends."""
     steps = _settled_steps(run, event)
-    calls = tuple(call.settled() for call in run.tool_calls)
-    return {
+    calls = settled_calls(run)
+    return calls | {
         "completed_at": event.at,
         "stop_reason": event.stop_reason,
         "output": output,
@@ -43,9 +43,24 @@ def ended(run: "Run", event: TerminalEvent, output: str | None = None) -> dict[s
         "steps": steps,
         "current_step": None,
         "waiting_on": None,
-        "tool_calls": calls,
-        "cancel": None if run.cancel is None else _receipt(run.cancel, steps, calls),
+        "cancel": run.cancel and _receipt(run.cancel, steps, calls["tool_calls"]),
     }
+
+
+def settled_calls(run: "Run", why: RunError | None = None) -> dict[str, Any]:
+    """Return what changes when nobody will execute the open calls any more.
+
+    Args:
+        run: The Run so far.
+        why: What the model is told of them; that the Run ended, when not given.
+    """
+    calls = tuple(call.settled(why) for call in run.tool_calls)
+    told = sum(
+        len(call.result or "")
+        for call, before in zip(calls, run.tool_calls, strict=True)
+        if not before.is_settled
+    )
+    return {"tool_calls": calls, "transcript_chars": run.transcript_chars + told}
 
 
 def resumed(run: "Run", event: RunResumed) -> dict[str, Any]:

@@ -51,7 +51,7 @@ class Checkpoint(Frozen):
     steps: tuple[Step, ...] = ()
     tool_calls: tuple[ToolCall, ...] = ()
     follow_ups: tuple[FollowUp, ...] = ()
-    compaction: Compaction | None = None
+    compactions: tuple[Compaction, ...] = ()
 
 
 class RunStart(Frozen):

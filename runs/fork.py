@@ -40,12 +40,11 @@ def checkpoint(run: Run, step: int, message: str | None = None) -> Checkpoint:
     if message is not None and step > 0:
         calls = [call.settled(_NOT_EXECUTED) for call in calls]
         follow_ups += (FollowUp(after_step=step, text=message),)
-    compacted = run.compaction is not None and run.compaction.step <= step
     return Checkpoint(
         steps=steps,
         tool_calls=tuple(calls),
         follow_ups=follow_ups,
-        compaction=run.compaction if compacted else None,
+        compactions=tuple(each for each in run.compactions if each.step <= step),
     )
 
 

@@ -80,8 +80,8 @@ class Run(Frozen):
     limit_reached: RunError | None = None
     """The limit because of which the model was asked to conclude."""
     follow_ups: tuple[FollowUp, ...] = ()
-    compaction: Compaction | None = None
-    """The latest one; the messages it replaced are still in the Steps."""
+    compactions: tuple[Compaction, ...] = ()
+    """Each replaced what it sums up; the messages are still in the Steps."""
     metadata: dict[str, str] = Field(default_factory=dict)
     parent_run_id: str | None = None
     forked_from: str | None = None
@@ -123,6 +123,11 @@ class Run(Frozen):
         return self.status.is_terminal
 
     @property
+    def compaction(self) -> Compaction | None:
+        """The latest compaction: the transcript begins with its summary."""
+        return self.compactions[-1] if self.compactions else None
+
+    @property
     def deadline(self) -> datetime | None:
         """When the Run's time is up; none when it has no limit, or has not started."""
         began = self.resumed_at or self.started_at
@@ -162,7 +167,7 @@ class Run(Frozen):
             steps=done.steps,
             tool_calls=done.tool_calls,
             follow_ups=done.follow_ups,
-            compaction=done.compaction,
+            compactions=done.compactions,
             turn=done.steps[-1].turn if done.steps else 0,
             copied_steps=len(done.steps),
             resumed_step=len(done.steps),

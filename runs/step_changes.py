@@ -7,6 +7,7 @@ may depend on it, because a workflow and its history can have two in different o
 from typing import TYPE_CHECKING, Any
 
 from perdure.runs.codes import UNKNOWN_USAGE
+from perdure.runs.endings import settled_calls
 from perdure.runs.errors import IllegalEvent, RunError
 from perdure.runs.events import Compaction, StepCompleted, StepFailed, StepStarted
 from perdure.runs.status import RunStatus
@@ -58,7 +59,7 @@ def step_started(run: "Run", event: StepStarted) -> dict[str, Any]:
     elif event.purpose == "conclude":
         # What the model had asked for and may not have is answered before it is called again.
         changes["limit_reached"] = event.limit
-        changes["tool_calls"] = tuple(call.settled(event.limit) for call in run.tool_calls)
+        changes |= settled_calls(run, event.limit)
     return changes
 
 
@@ -96,9 +97,8 @@ def step_ended(
         ended |= {"name": reply.model, "text": reply.said} | reply.of_step
         changes = _model_answered(run, step, reply)
         if step.purpose == "compact" and ended["status"] == "completed":
-            changes["compaction"] = Compaction(
-                step=step.number, up_to=cut(run) or 0, summary=reply.said or ""
-            )
+            summed_up = Compaction(step=step.number, up_to=cut(run) or 0, summary=reply.said or "")
+            changes["compactions"] = (*run.compactions, summed_up)
     elif why is not None and why.code in UNKNOWN_USAGE:
         changes["usage"] = run.usage.model_copy(update={"complete": False})
     steps = list(run.steps)
