@@ -12,28 +12,34 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from datetime import timedelta
+from functools import partial
 from typing import NoReturn
 
 from temporalio.client import Client
-from temporalio.worker import UnsandboxedWorkflowRunner, Worker
+from temporalio.worker import Worker
 
 from perdure.activities.cancel import request_cancel
 from perdure.activities.chat_client import ChatClient
 from perdure.activities.model import ModelActivities, Models
 from perdure.activities.pace import Pace
 from perdure.activities.pricing import Prices
+from perdure.activities.session import SessionActivities
 from perdure.activities.tool import tool_activity
 from perdure.activities.transcripts import Transcripts
 from perdure.agents.registry import Registry
+from perdure.client.follow import ended
+from perdure.client.listing import open_runs
 from perdure.engine.attributes import register_search_attributes
 from perdure.engine.connect import connect, leave
 from perdure.engine.deployment import deployment, make_first_current
 from perdure.engine.health import health_endpoint
+from perdure.engine.runner import Runner
 from perdure.engine.settings import Settings
 from perdure.engine.stored_text import StoredTexts
 from perdure.engine.watch import Watch
 from perdure.runs.errors import ConfigurationError, EngineUnavailable, PerdureError
 from perdure.workflows.run import RunWorkflow
+from perdure.workflows.session import SessionWorkflow, UpgradingSessionWorkflow
 
 DEFAULT_MODEL = "gpt-5-mini"
 """For agents that name no model, where PERDURE_MODEL is not set either."""
@@ -81,18 +87,26 @@ def build(
         tool_activity(tool, threads, chat.redact, remembered, texts.keep)
         for tool in registry.tools().values()
     ]
+    versioned = deployment(settings)
+    sessions = SessionActivities(partial(ended, client), partial(open_runs, client))
     return Worker(
         client,
         task_queue=settings.task_queue,
-        workflows=[RunWorkflow],
-        activities=[model.call_model, request_cancel, *tools],
+        workflows=[RunWorkflow, UpgradingSessionWorkflow if versioned else SessionWorkflow],
+        activities=[
+            model.call_model,
+            request_cancel,
+            sessions.run_outcome,
+            sessions.open_runs,
+            *tools,
+        ],
         # No workflow code but ours runs here; imports and lint keep it deterministic, and the
         # sandbox would take a third of the CPU of a short Run (ARCHITECTURE.md).
-        workflow_runner=UnsandboxedWorkflowRunner(),
+        workflow_runner=Runner(),
         max_heartbeat_throttle_interval=HEARTBEAT_THROTTLE,
         default_heartbeat_throttle_interval=HEARTBEAT_THROTTLE,
         graceful_shutdown_timeout=timedelta(seconds=settings.grace_s),
-        deployment_config=deployment(settings),
+        deployment_config=versioned,
         # Process ids come again, in containers at once: what polls is to be told apart.
         identity=f"{client.identity}-{secrets.token_hex(3)}",
     )

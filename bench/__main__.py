@@ -6,7 +6,7 @@ import signal
 import sys
 from dataclasses import dataclass
 
-from bench import history, pairs, recovery, report, stopping
+from bench import history, pairs, recovery, report, sessions, stopping
 from bench.exchange import exchange_s
 from bench.processes import machine, memory_mib
 from bench.stage import staged
@@ -27,6 +27,8 @@ class Sizes:
     cancels: int = 100
     standby_times: int = 5
     cold_turns: int = 200
+    session_runs: int = 200
+    idle_sessions: int = 1000
 
 
 QUICK = Sizes(
@@ -37,6 +39,8 @@ QUICK = Sizes(
     cancels=12,
     standby_times=1,
     cold_turns=20,
+    session_runs=20,
+    idle_sessions=40,
 )
 """Shows in about two minutes that everything works; its numbers are no results."""
 
@@ -73,12 +77,17 @@ async def bench(sizes: Sizes) -> None:
         by_standby = await recovery.by_standby(stage, sizes.standby_times)
         _say(f"a Run of {sizes.cold_turns} turns on a fresh worker")
         cold = await recovery.cold_start(stage, sizes.cold_turns)
+        _say(f"{sizes.session_runs} Runs through one Session")
+        talk = await sessions.talk(stage, sizes.session_runs)
+        _say(f"{sizes.idle_sessions} idle Sessions")
+        untalked = await sessions.idle(stage, sizes.idle_sessions)
     titled = report.sections(
         (histories, history.growths(histories)),
         (alone, exchange),
         (together, sizes.together_concurrent),
         memory,
         (cancels, by_standby, cold),
+        (talk, untalked),
     )
     report.show(lines, titled)
 

@@ -41,4 +41,7 @@ async def pause(seconds: float) -> str:
 
 
 waiter = Agent(name="waiter", instructions="Take your time.", tools=[pause])
+WINDOW_TOKENS = 4_000
+"""Of the model that `talker` has: what a conversation is compacted for."""
+talker = Agent(name="talker", instructions="Be brief.", context_window=WINDOW_TOKENS)
 agent = Agent(name="echo", instructions="Use the tool echo in every turn.", tools=[echo])

@@ -7,10 +7,11 @@ from statistics import median
 from rich.console import Console
 from rich.table import Table
 
-from bench.agents import RESULT_BYTES
+from bench.agents import RESULT_BYTES, WINDOW_TOKENS
 from bench.history import Growth, History
 from bench.pairs import Comparison
 from bench.recovery import ColdStart
+from bench.sessions import Idle, Talk
 from bench.stopping import Cancels, middle_and_worst
 
 KIB = 1024
@@ -185,12 +186,29 @@ def recovery_rows(by_standby: Sequence[float], cold: ColdStart) -> Iterator[Row]
     yield Row("that worker, peak", f"{cold.peak_mib:.0f} MiB  ({cold.idle_mib:.0f} before any Run)")
 
 
+def session_rows(talk: Talk, idle: Idle) -> Iterator[Row]:
+    """Yield what a conversation adds to its Runs, and what one costs that is not going on."""
+    yield Row(
+        "history a Run, its own and its Session's",
+        f"{talk.late_bytes:,.0f} B  (of the last quarter of {talk.runs})",
+    )
+    growth = talk.late_bytes / talk.early_bytes
+    yield at_most(
+        "the same over that in the second quarter", growth, f"{growth:.2f} x", MAX_GROWTH, " x"
+    )
+    yield Row("start of a Run in a Session over one without", f"{talk.start_ratio:.1f} x")
+    yield Row("worker's memory, grown in that", f"{talk.grown_mib:.0f} MiB")
+    yield Row("worker's memory an idle Session", f"{idle.kib_each:.0f} KiB  (of {idle.sessions:,})")
+    yield Row("worker's CPU with all of them idle", f"{idle.cpu_share:.1%} of a core")
+
+
 def sections(
     histories: tuple[Sequence[History], Sequence[Growth]],
     alone: tuple[Comparison, float],
     together: tuple[Comparison, int],
     memory: Memory,
     trouble: tuple[Cancels, Sequence[float], ColdStart],
+    talked: tuple[Talk, Idle],
 ) -> list[tuple[str, list[Row]]]:
     """Return all rows under their headings."""
     compared, concurrent = together
@@ -208,6 +226,7 @@ def sections(
         ("Memory", list(memory_rows(memory))),
         ("Cancel, at random moments", list(stopping_rows(cancels))),
         ("Death of a worker", list(recovery_rows(by_standby, cold))),
+        (f"Sessions, a window of {WINDOW_TOKENS:,} tokens", list(session_rows(*talked))),
     ]
 
 

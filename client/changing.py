@@ -1,14 +1,17 @@
-"""Changing a Run that is going on: telling it to stop, raising its limits."""
+"""Changing a Run that is going on: telling it to stop, raising its limits, any other update."""
 
 import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
 
+from pydantic import BaseModel
 from temporalio.client import Client, WorkflowUpdateFailedError
 from temporalio.service import RPCError, RPCStatusCode
 
 from perdure.client import follow
 from perdure.client.starting import checked_reason
 from perdure.client.workers import require_worker
-from perdure.runs import record
+from perdure.runs import contract, record
 from perdure.runs.contract import CancelRequest, RaiseLimitsRequest
 from perdure.runs.errors import InvalidRequest, NoWorker
 from perdure.runs.limits import Limits
@@ -49,25 +52,70 @@ async def raise_limits(client: Client, task_queue: str, run_id: str, limits: Lim
         InvalidRequest: When it waits for a limit, and this is not enough.
         NoWorker: When nothing would take the change.
     """
-    record.check_limits(await follow.latest(client, run_id), limits)
+
+    def is_done(run: Run) -> bool:
+        record.check_limits(run, limits)
+        return False
+
+    request = RaiseLimitsRequest(limits=limits)
+    change = Change(contract.RAISE_LIMITS_UPDATE, request, is_done)
+    return await changed(client, task_queue, run_id, change)
+
+
+@dataclass(frozen=True)
+class Change:
+    """What a Run is told by an update.
+
+    Attributes:
+        update: Name of the update.
+        request: Its input.
+        is_done: Raises when a Run can't take it, tells whether it is so already.
+        hint: What to do when the Run does not answer.
+    """
+
+    update: str
+    request: BaseModel
+    is_done: Callable[[Run], bool]
+    hint: str = "Its worker may have died; look at the Run, and ask again."
+
+
+async def changed(client: Client, task_queue: str, run_id: str, change: Change) -> Run:
+    """Tell a Run something, and return it as it stands then.
+
+    Raises:
+        RunNotFound: When there is no such Run.
+        NoWorker: When nothing would take the change, or it is not answered.
+        PerdureError: As `change.is_done`.
+    """
+    run = await follow.latest(client, run_id)
+    if change.is_done(run):
+        return run
     await require_worker(client, task_queue)
-    handle = client.get_workflow_handle(run_id)
     try:
-        async with asyncio.timeout(ANSWER_WITHIN_S):
-            await handle.execute_update(
-                RunWorkflow.on_raise_limits, RaiseLimitsRequest(limits=limits)
-            )
-    except TimeoutError as exc:
-        raise NoWorker(
-            f"Run {run_id!r} did not answer within {ANSWER_WITHIN_S:g} s.",
-            hint="Its worker may have died; the change takes hold when one has it again.",
-        ) from exc
-    except WorkflowUpdateFailedError as exc:
+        await _answer(client, run_id, change)
+    except (WorkflowUpdateFailedError, RPCError) as exc:
+        gone = isinstance(exc, RPCError) and exc.status is RPCStatusCode.NOT_FOUND
+        if isinstance(exc, RPCError) and not gone:
+            raise follow.translated(exc, run_id) from exc
         # It may have ended, or gone on, between the check and the update.
-        record.check_limits(await follow.latest(client, run_id), limits)
-        raise InvalidRequest(f"The Run refused the limits: {exc.cause}.") from exc
-    except RPCError as exc:
-        if exc.status is RPCStatusCode.NOT_FOUND:
-            record.check_limits(await follow.latest(client, run_id), limits)
-        raise follow.translated(exc, run_id) from exc
+        run = await follow.latest(client, run_id)
+        if change.is_done(run):
+            return run
+        raise InvalidRequest(f"Run {run_id!r} refused: {exc.__cause__ or exc}.") from exc
     return await follow.latest(client, run_id)
+
+
+async def _answer(client: Client, run_id: str, change: Change) -> None:
+    handle = client.get_workflow_handle(run_id)
+    # In a task of its own: the SDK would turn our caller's cancellation into an error of its own.
+    asked = asyncio.create_task(handle.execute_update(change.update, change.request))
+    asked.add_done_callback(lambda task: task.cancelled() or task.exception())
+    try:
+        done, _ = await asyncio.wait({asked}, timeout=ANSWER_WITHIN_S)
+    finally:
+        asked.cancel()
+    if not done:
+        raise NoWorker(
+            f"Run {run_id!r} did not answer within {ANSWER_WITHIN_S:g} s.", hint=change.hint
+        )
+    asked.result()

@@ -2,12 +2,13 @@
 
 from temporalio.client import Client
 
-from perdure.client import follow
+from perdure.client import asking, follow
 from perdure.client.launch import Launch, launch
+from perdure.client.workers import require_worker
 from perdure.runs import record
 from perdure.runs.contract import Resumption, RunRequest
 from perdure.runs.decide import Finish, decide
-from perdure.runs.errors import InvalidRequest, RunAlreadyExists, RunNotResumable
+from perdure.runs.errors import InvalidRequest, RunAlreadyExists, RunNotResumable, SessionNotFound
 from perdure.runs.events import RunStart
 from perdure.runs.fork import checkpoint
 from perdure.runs.frozen import Frozen
@@ -33,10 +34,23 @@ async def resume(
     goes_on = _checked(run, resumption)
     request = RunRequest(carried=run, resumption=resumption)
     try:
-        await launch(client, task_queue, Launch(run_id, request, goes_on))
+        await _go_on(client, task_queue, Launch(run_id, request, goes_on))
     except RunAlreadyExists as exc:
         raise RunNotResumable(f"Run {run_id!r} goes on already.") from exc
     return await follow.latest(client, run_id)
+
+
+async def _go_on(client: Client, task_queue: str, launched: Launch) -> None:
+    """Start the new execution: in its Session, if that is still there."""
+    if launched.run.session_id is not None:
+        await require_worker(client, task_queue)
+        try:
+            await asking.resume_run(client, launched.run, launched.request)
+        except SessionNotFound:
+            pass
+        else:
+            return
+    await launch(client, task_queue, launched)
 
 
 def _checked(run: Run, resumption: Resumption) -> Run:
@@ -105,7 +119,7 @@ def forked_start(run: Run, changed: Fork) -> RunStart:
         input=message if message and step == 0 else run.input_message,
         model=changed.model or (run.model if same_agent else None),
         on_limit=changed.on_limit or (run.on_limit if same_agent else None),
-        checkpoint=done if done.steps else None,
+        checkpoint=done if done.steps or done.follow_ups else None,
         context=run.context,
         limits=limits,
         timeouts=timeouts,

@@ -5,15 +5,17 @@ and no worker is needed. A lost connection is taken up again where it broke.
 """
 
 import asyncio
+import contextlib
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
 
 from temporalio.api.enums.v1 import PendingActivityState
 from temporalio.api.workflow.v1 import PendingActivityInfo
-from temporalio.client import Client, WorkflowExecutionDescription
+from temporalio.client import Client, WorkflowExecutionDescription, WorkflowFailureError
 from temporalio.service import RPCError, RPCStatusCode
 
 from perdure.client.project import Projection
+from perdure.runs import contract
 from perdure.runs.errors import (
     ConfigurationError,
     EngineUnavailable,
@@ -25,6 +27,7 @@ from perdure.runs.frozen import Frozen
 from perdure.runs.ids import step_of
 from perdure.runs.run import Run
 from perdure.runs.status import WaitingOn
+from perdure.sessions.contract import REPORT_MEMO, workflow_id
 
 RECONNECT_FOR = timedelta(seconds=60)
 """How long the server may be away before following gives up."""
@@ -73,12 +76,6 @@ def translated(exc: RPCError, run_id: str | None) -> PerdureError:
     )
 
 
-RESUMED = "perdure_resumed"
-"""Memo of an execution that resumes a Run: where the Run's history before it begins."""
-CREATED = "perdure_created"
-"""Memo of the same: when the Run was created."""
-
-
 def first_execution(description: WorkflowExecutionDescription) -> str:
     """Return the first of the executions that continued as new, up to this one."""
     info = description.raw_description.workflow_execution_info
@@ -105,8 +102,45 @@ async def latest(client: Client, run_id: str) -> Run:
     if projection.run is None:
         raise RunNotFound(f"The history of Run {run_id!r} is empty.")
     run = projection.run
-    waiting = None if run.status.is_terminal else _retrying(description)
+    if run.status.is_terminal:
+        return run
+    waiting = await _in_queue(client, run) or _retrying(description)
     return run if waiting is None else run.model_copy(update={"waiting_on": waiting})
+
+
+async def _in_queue(client: Client, run: Run) -> WaitingOn | None:
+    """Return that the Run waits for its turn, and at which place: its Session tells."""
+    if run.waiting_on is None or run.waiting_on.type != "queue" or run.session_id is None:
+        return None
+    session = client.get_workflow_handle(workflow_id(run.session_id))
+    try:
+        told = await (await session.describe()).memo_value(REPORT_MEMO, {})
+    except RPCError:
+        return None  # a Session that is gone gives nobody a turn
+    queue = told.get("queue", [])
+    if run.run_id not in queue:
+        return None
+    position = queue.index(run.run_id) + 1
+    return run.waiting_on.model_copy(update={"queue_position": position})
+
+
+async def ended(client: Client, run_id: str) -> Run:
+    """Return a Run once it has ended.
+
+    Raises:
+        RunNotFound: When there is no such Run.
+        EngineUnavailable: When the server does not answer.
+    """
+    handle = client.get_workflow_handle(run_id)
+    while True:
+        try:
+            with contextlib.suppress(WorkflowFailureError):
+                await handle.result()
+        except RPCError as exc:
+            raise translated(exc, run_id) from exc
+        run = await latest(client, run_id)
+        if run.is_terminal:
+            return run
 
 
 def _retrying(description: WorkflowExecutionDescription) -> WaitingOn | None:
@@ -179,7 +213,7 @@ async def follow(client: Client, run_id: str, starting_after: int = -1) -> Async
         RunNotFound: When there is no such Run.
         EngineUnavailable: When the server stays away for `RECONNECT_FOR`.
     """
-    firsts = await _first_executions(client, run_id)
+    firsts = await first_executions(client, run_id)
     position = starting_after
     before: Run | None = None
     for first in firsts:
@@ -196,11 +230,11 @@ async def follow(client: Client, run_id: str, starting_after: int = -1) -> Async
             before, execution = projection.run, projection.next_execution
 
 
-async def _first_executions(client: Client, run_id: str) -> list[str]:
+async def first_executions(client: Client, run_id: str) -> list[str]:
     """Return where each life of a Run begins: its start, and every resumption, oldest first."""
     description = await describe(client, run_id)
     firsts = [first_execution(description)]
-    while (earlier := await description.memo_value(RESUMED, None)) is not None:
+    while (earlier := await description.memo_value(contract.RESUMED_MEMO, None)) is not None:
         firsts.insert(0, earlier)
         handle = client.get_workflow_handle(run_id, run_id=earlier)
         try:

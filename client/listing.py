@@ -8,9 +8,10 @@ from pydantic import PositiveInt
 from temporalio.client import Client, WorkflowExecution, WorkflowExecutionStatus
 from temporalio.service import RPCError, RPCStatusCode
 
-from perdure.client.follow import CREATED
+from perdure.client import follow
 from perdure.runs.contract import (
     AGENT_ATTRIBUTE,
+    CREATED_MEMO,
     RUN_WORKFLOW,
     SESSION_ATTRIBUTE,
     STATUS_ATTRIBUTE,
@@ -110,23 +111,51 @@ async def list_runs(
     Raises:
         InvalidRequest: When the cursor is not one of ours.
     """
+    executions, following = await page(client, chosen.query(), limit, cursor)
+    current = await asyncio.gather(*[_is_current(client, each) for each in executions])
+    found = [
+        await _summary(execution)
+        for execution, kept in zip(executions, current, strict=True)
+        if kept
+    ]
+    return RunList(runs=tuple(found), next_cursor=following)
+
+
+async def page(
+    client: Client, query: str, limit: PositiveInt, cursor: str | None
+) -> tuple[list[WorkflowExecution], str | None]:
+    """Return one page of workflows, newest first, and the cursor of the next one.
+
+    Raises:
+        InvalidRequest: When the cursor is not one of ours, or Temporal refuses the query.
+        EngineUnavailable: When Temporal does not answer.
+    """
     try:
         token = base64.b64decode(cursor, altchars=b"-_", validate=True) if cursor else None
     except ValueError as exc:
-        raise InvalidRequest(f"{cursor!r} is not a cursor of a list of Runs.") from exc
-    pages = client.list_workflows(chosen.query(), page_size=limit, next_page_token=token)
-    await pages.fetch_next_page()
-    current = await asyncio.gather(*[_is_current(client, e) for e in pages.current_page or ()])
-    found = [
-        await _summary(execution)
-        for execution, kept in zip(pages.current_page or (), current, strict=True)
-        if kept
-    ]
+        raise InvalidRequest(f"{cursor!r} is not a cursor of a list.") from exc
+    pages = client.list_workflows(query, page_size=limit, next_page_token=token)
+    try:
+        await pages.fetch_next_page()
+    except RPCError as exc:
+        if exc.status is RPCStatusCode.INVALID_ARGUMENT:
+            raise InvalidRequest(f"Temporal refused the query: {exc.message}") from exc
+        raise follow.translated(exc, None) from exc
     following = pages.next_page_token
-    return RunList(
-        runs=tuple(found),
-        next_cursor=base64.urlsafe_b64encode(following).decode() if following else None,
-    )
+    encoded = base64.urlsafe_b64encode(following).decode() if following else None
+    return list(pages.current_page or ()), encoded
+
+
+async def open_runs(client: Client, session_id: str) -> list[str]:
+    """Return the Runs of a Session that have not ended: one that has begun, then the oldest."""
+    query = RunFilter(session_id=session_id).query() + " AND ExecutionStatus = 'Running'"
+    found = [execution async for execution in client.list_workflows(query)]
+    found.sort(key=lambda each: (_is_pending(each), each.start_time))
+    return [execution.id for execution in found]
+
+
+def _is_pending(execution: WorkflowExecution) -> bool:
+    return execution.typed_search_attributes.get(STATUS) == RunStatus.PENDING
 
 
 async def _is_current(client: Client, execution: WorkflowExecution) -> bool:
@@ -145,7 +174,7 @@ async def _is_current(client: Client, execution: WorkflowExecution) -> bool:
 async def _summary(execution: WorkflowExecution) -> RunSummary:
     attributes = execution.typed_search_attributes
     written = RunStatus(attributes.get(STATUS) or RunStatus.PENDING)
-    created = await execution.memo_value(CREATED, None)
+    created = await execution.memo_value(CREATED_MEMO, None)
     closed = _CLOSED.get(execution.status) if execution.status else None
     return RunSummary(
         run_id=execution.id,

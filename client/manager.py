@@ -1,28 +1,28 @@
-"""`RunManager`: start Runs, follow them, find them, stop them."""
+"""`RunManager`: start Runs, follow them, find them, steer them, stop them."""
 
 from collections.abc import AsyncIterator, Mapping
-from datetime import UTC, datetime
 
 from temporalio.client import Client
-from temporalio.service import RPCError, RPCStatusCode
 
 from perdure.client import changing, continuing, follow
 from perdure.client.continuing import Fork
-from perdure.client.launch import Launch, launch, new_id
+from perdure.client.launch import asked_for, new_id, start
 from perdure.client.listing import RunFilter, RunList, list_runs
 from perdure.client.results import whole_result
-from perdure.client.starting import checked, checked_id
+from perdure.client.sessions import SessionHandle, SessionList, list_sessions
+from perdure.client.starting import checked_id
+from perdure.client.steering import Steering
 from perdure.engine.connect import connect
 from perdure.engine.settings import Settings
-from perdure.runs import contract, record
-from perdure.runs.contract import CancelRequest, RunRequest
-from perdure.runs.errors import InvalidRequest
-from perdure.runs.events import CancelMode, ContextBundle, Event, RunStart
+from perdure.runs import contract
+from perdure.runs.contract import CancelRequest
+from perdure.runs.events import CancelMode, ContextBundle, Event
 from perdure.runs.limits import Limits, OnLimit, Timeouts
 from perdure.runs.run import Run
+from perdure.sessions.admission import OnBusy
 
 
-class RunManager:
+class RunManager(Steering):
     """A client for Runs. Needs Temporal, and for reading no worker.
 
     Args:
@@ -58,17 +58,20 @@ class RunManager:
         on_limit: OnLimit | None = None,
         timeouts: Timeouts | None = None,
         metadata: Mapping[str, str] | None = None,
+        on_busy: OnBusy = "reject",
+        idempotency_key: str | None = None,
     ) -> str:
         """Start a Run and return its id, at once.
 
-        *Idempotency*: with a `run_id` of yours, a second start is refused, not executed.
+        *Idempotency*: with a `run_id` of yours, a second start is refused, not executed; with an
+        `idempotency_key`, it returns the id of the first.
 
         Args:
             agent: Name of an agent that the workers have.
             input: What the user says.
             run_id: Chosen by us when not given.
-            session_id: The conversation that the Run belongs to.
-            context: Earlier messages and variables.
+            session_id: The conversation that the Run belongs to; `session` has more to it.
+            context: Earlier messages and variables; in a Session, variables only.
             model: Instead of the agent's.
             limits: Over the agent's own.
             on_limit: What happens when one is reached: `stop` (the default) ends the Run
@@ -76,8 +79,14 @@ class RunManager:
                 `raise_limits`.
             timeouts: Over the agent's own.
             metadata: Kept with the Run, for you.
+            on_busy: What happens when another Run of its Session is going on.
+            idempotency_key: The same key and request give the same Run, for a day at least.
 
         Raises:
+            SessionBusy: When another Run of its Session is going on, and this one may not wait.
+            SessionLimitReached: When its Session has used what it may use.
+            QueueFull: When too many Runs wait in its Session.
+            IdempotencyConflict: When the key was used with another request.
             InvalidRequest: When the input is empty, or something too large or no JSON, or a
                 name unusable.
             StorageUnavailable: When large input can't be put where workers find it.
@@ -85,23 +94,38 @@ class RunManager:
             RunAlreadyExists: When `run_id` was used before.
             EngineUnavailable: When Temporal does not answer.
         """
-        given = RunStart(
-            agent=checked_id("agent", agent),
-            input=input,
-            session_id=checked_id("session", session_id) if session_id else None,
-            context=context or ContextBundle(),
+        asked = asked_for(
+            agent,
+            input,
+            session_id,
+            run_id=run_id,
+            context=context,
             model=model,
-            limits=limits or Limits(),
+            limits=limits,
             on_limit=on_limit,
-            timeouts=timeouts or Timeouts(),
-            metadata=dict(metadata or {}),
+            timeouts=timeouts,
+            metadata=metadata,
+            on_busy=on_busy,
+            idempotency_key=idempotency_key,
         )
-        start = checked(given)
-        chosen = checked_id("Run", run_id or new_id())
-        run = Run.begin(record.queued(chosen, start, datetime.now(UTC)))
-        launched = Launch(chosen, RunRequest(start=start), run)
-        await launch(self.client, self.task_queue, launched)
-        return chosen
+        return (await start(self.client, self.task_queue, asked)).run_id
+
+    def session(self, session_id: str) -> SessionHandle:
+        """Return a handle to a Session; it begins with its first Run.
+
+        Raises:
+            InvalidRequest: When the id can't name anything.
+        """
+        return SessionHandle(self.client, self.task_queue, session_id)
+
+    async def list_sessions(self, *, limit: int = 20, cursor: str | None = None) -> SessionList:
+        """Return a page of Sessions, newest first.
+
+        Raises:
+            InvalidRequest: When the cursor is not one of ours.
+            EngineUnavailable: When Temporal does not answer.
+        """
+        return await list_sessions(self.client, limit, cursor)
 
     async def execute_run(
         self,
@@ -174,12 +198,7 @@ class RunManager:
             InvalidRequest: When the cursor is not one of ours.
             EngineUnavailable: When Temporal does not answer.
         """
-        try:
-            return await list_runs(self.client, chosen or RunFilter(), limit, cursor)
-        except RPCError as exc:
-            if exc.status is RPCStatusCode.INVALID_ARGUMENT:
-                raise InvalidRequest(f"Temporal refused the query: {exc.message}") from exc
-            raise follow.translated(exc, None) from exc
+        return await list_runs(self.client, chosen or RunFilter(), limit, cursor)
 
     async def result(self, run_id: str, call_id: str) -> str:
         """Return the result of a tool call, whole also where the model saw it cut.

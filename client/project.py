@@ -10,6 +10,7 @@ from collections.abc import Callable, Coroutine
 from datetime import UTC, datetime
 from typing import Any, ClassVar, TypeVar
 
+from pydantic import ValidationError
 from temporalio.api.common.v1 import Payloads
 from temporalio.api.enums.v1 import EventType
 from temporalio.api.failure.v1 import Failure
@@ -17,10 +18,13 @@ from temporalio.api.history.v1 import HistoryEvent
 from temporalio.converter import DataConverter
 from temporalio.exceptions import ApplicationError
 
-from perdure.runs import contract, record
+from perdure.runs import contract, record, steering
 from perdure.runs.contract import (
+    BeginRequest,
     CancelRequest,
+    MessageRequest,
     ModelRequest,
+    PauseRequest,
     RaiseLimitsRequest,
     RunRequest,
     ToolRequest,
@@ -52,6 +56,8 @@ class Projection:
         self._converter = converter
         self._step_of_schedule: dict[int, int] = {}
         self._is_ending = False
+        self._was_stopping = False
+        """Whether the workflow knew that it is to stop, when it took the latest signals."""
         self.next_execution: str | None = None
         """The execution that goes on with this Run, once it continued as new."""
 
@@ -81,6 +87,7 @@ class Projection:
         # Activities are numbered anew in each execution's history.
         self._step_of_schedule.clear()
         self._is_ending = False
+        self._was_stopping = False
         request = await self._decoded(attributes.input, RunRequest)
         if request.carried is not None:
             self.run = self.run or request.carried
@@ -92,9 +99,14 @@ class Projection:
         return record.queued(self._run_id, request.start, at)
 
     async def _task_started(self, event: HistoryEvent, at: datetime) -> Event | None:
-        if self._open.status is not RunStatus.PENDING:
+        if self._open.status is not RunStatus.PENDING or self._open.waiting_on is not None:
             return None
         return record.started(self._open, at)
+
+    async def _task_completed(self, event: HistoryEvent, at: datetime) -> Event | None:
+        # Signals come first in a task, before a cancel or a timer that stands earlier.
+        self._was_stopping = self._open.cancel is not None
+        return None
 
     async def _activity_scheduled(self, event: HistoryEvent, at: datetime) -> Event | None:
         attributes = event.activity_task_scheduled_event_attributes
@@ -131,17 +143,37 @@ class Projection:
 
     async def _signaled(self, event: HistoryEvent, at: datetime) -> Event | None:
         attributes = event.workflow_execution_signaled_event_attributes
-        if attributes.signal_name != contract.CANCEL_SIGNAL:
-            return None
-        request = await self._decoded(attributes.input, CancelRequest)
-        return record.cancel_requested(self._open, at, request.reason, request.mode)
+        try:
+            match attributes.signal_name:
+                case contract.CANCEL_SIGNAL:
+                    stop = await self._decoded(attributes.input, CancelRequest)
+                    self._was_stopping = True
+                    return record.cancel_requested(self._open, at, stop.reason, stop.mode, stop.by)
+                case contract.MESSAGE_SIGNAL if not self._was_stopping:
+                    said = await self._decoded(attributes.input, MessageRequest)
+                    return steering.message_accepted(self._open, at, said)
+                case contract.BEGIN_SIGNAL if self._open.status is RunStatus.PENDING:
+                    turn = await self._decoded(attributes.input, BeginRequest)
+                    return record.started(self._open, at, turn.share)
+        except ValidationError:
+            pass  # The workflow drops what it can't read.
+        return None
 
     async def _updated(self, event: HistoryEvent, at: datetime) -> Event | None:
         asked = event.workflow_execution_update_accepted_event_attributes.accepted_request.input
-        if asked.name != contract.RAISE_LIMITS_UPDATE:
-            return None
-        request = await self._decoded(asked.args, RaiseLimitsRequest)
-        return record.limits_raised(self._open, at, request.limits)
+        match asked.name:
+            case contract.RAISE_LIMITS_UPDATE:
+                raised = await self._decoded(asked.args, RaiseLimitsRequest)
+                return record.limits_raised(self._open, at, raised.limits)
+            case contract.SEND_MESSAGE_UPDATE:
+                said = await self._decoded(asked.args, MessageRequest)
+                return steering.message_accepted(self._open, at, said)
+            case contract.PAUSE_UPDATE:
+                paused = await self._decoded(asked.args, PauseRequest)
+                return steering.pause_requested(self._open, at, paused)
+            case contract.UNPAUSE_UPDATE:
+                return steering.unpause_requested(self._open, at)
+        return None
 
     async def _indexed(self, event: HistoryEvent, at: datetime) -> Event | None:
         attributes = event.upsert_workflow_search_attributes_event_attributes
@@ -163,7 +195,9 @@ class Projection:
         return record.cancel_requested(self._open, at, cause)
 
     async def _timer_fired(self, event: HistoryEvent, at: datetime) -> Event | None:
-        # A Run has one timer: its deadline.
+        # A Run has one timer at a time: for its turn, then for its deadline.
+        if self._open.status is RunStatus.PENDING:
+            return record.queue_expired(self._open, at)
         return record.deadline_passed(self._open, at)
 
     async def _continued(self, event: HistoryEvent, at: datetime) -> Event | None:
@@ -184,7 +218,7 @@ class Projection:
             why = application_error(exc)
         else:
             why = error(ErrorCode.INTERNAL, str(exc))
-        if why.code is ErrorCode.RUN_TIMEOUT:
+        if why.code in (ErrorCode.RUN_TIMEOUT, ErrorCode.QUEUE_EXPIRED):
             return self._ended(at, RunStatus.TIMEOUT, why)
         return self._ended(at, RunStatus.FAILED, why)
 
@@ -205,7 +239,9 @@ class Projection:
         It differs when the engine itself failed: then the history is right.
         """
         finish: Finish | None = None
-        if self._open.status is RunStatus.RUNNING and self._open.current_step is None:
+        is_stopped = self._open.cancel is not None
+        is_open = is_stopped or self._open.status is RunStatus.RUNNING
+        if is_open and self._open.current_step is None:
             decision = decide(self._open)
             finish = decision if isinstance(decision, Finish) else None
         if finish is None or finish.status is not status or (why and finish.error != why):
@@ -236,6 +272,7 @@ class Projection:
     READERS: ClassVar["dict[EventType.ValueType, Reader]"] = {
         EventType.EVENT_TYPE_WORKFLOW_EXECUTION_STARTED: _execution_started,
         EventType.EVENT_TYPE_WORKFLOW_TASK_STARTED: _task_started,
+        EventType.EVENT_TYPE_WORKFLOW_TASK_COMPLETED: _task_completed,
         EventType.EVENT_TYPE_ACTIVITY_TASK_SCHEDULED: _activity_scheduled,
         EventType.EVENT_TYPE_ACTIVITY_TASK_COMPLETED: _activity_completed,
         EventType.EVENT_TYPE_ACTIVITY_TASK_FAILED: _activity_failed,

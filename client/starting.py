@@ -4,6 +4,7 @@ What the workflow will read is what was checked: the request is written as JSON 
 here, so that nothing is accepted that a worker could not read.
 """
 
+import json
 from typing import Any
 
 from pydantic import ValidationError
@@ -15,15 +16,13 @@ from perdure.runs.limits import (
     MAX_CONTEXT_MESSAGES,
     MAX_DEPTH,
     MAX_INPUT_BYTES,
+    MAX_KEY_CHARS,
     MAX_METADATA_BYTES,
     MAX_REASON_BYTES,
+    MAX_VARIABLES_BYTES,
 )
 from perdure.runs.messages import without_lone_surrogates
 from perdure.runs.strict_json import NotJson, strict_json
-
-SUMMARY_BYTES = 120
-"""Of the input, in the one line that the Temporal UI shows. Temporal documents 400 bytes for it,
-as JSON, which can double these; the agent's name takes up to 128."""
 
 
 def checked(start: RunStart) -> RunStart:
@@ -48,11 +47,15 @@ def checked(start: RunStart) -> RunStart:
         exact = RunStart.model_validate_json(raw)
     except ValidationError as exc:
         raise _too_deep_or_no_json(exc) from exc
-    if _is_deeper(exact.context.variables, MAX_DEPTH):
-        raise _too_deep_or_no_json(None)
+    _check_depth(exact.context.variables)
     metadata = len(strict_json(exact.metadata))
     if metadata > MAX_METADATA_BYTES:
         raise _too_large("The metadata", metadata, MAX_METADATA_BYTES, "bytes")
+    if start.session_id is not None and start.context.messages:
+        raise InvalidRequest(
+            "A Run in a Session gets the conversation from it.",
+            hint="Give messages when you create the Session, or give no session_id.",
+        )
     return exact
 
 
@@ -70,8 +73,39 @@ def checked_id(what: str, given: str) -> str:
     return given
 
 
+def checked_key(given: str) -> str:
+    """Return an idempotency key.
+
+    Raises:
+        InvalidRequest: When it is empty, long or not printable.
+    """
+    if not given.strip() or len(given) > MAX_KEY_CHARS or not given.isprintable():
+        raise InvalidRequest(
+            f"{given[:80]!r} can't be an idempotency key.",
+            hint=f"Use 1 to {MAX_KEY_CHARS} printable characters, such as a UUID.",
+        )
+    return given
+
+
+def checked_variables(given: dict[str, Any]) -> dict[str, Any]:
+    """Return the variables of a Session as the workflow will read them.
+
+    Raises:
+        InvalidRequest: When they are too large, too deep or no JSON.
+    """
+    try:
+        raw = strict_json(given)
+    except NotJson as exc:
+        raise _too_deep_or_no_json(exc) from exc
+    if len(raw) > MAX_VARIABLES_BYTES:
+        raise _too_large("The variables", len(raw), MAX_VARIABLES_BYTES, "bytes")
+    exact: dict[str, Any] = json.loads(raw)
+    _check_depth(exact)
+    return exact
+
+
 def checked_reason(given: str) -> str:
-    """Return the reason of a cancel.
+    """Return the reason of a cancel or a pause.
 
     Raises:
         InvalidRequest: When it is too long.
@@ -81,12 +115,6 @@ def checked_reason(given: str) -> str:
     if size > MAX_REASON_BYTES:
         raise _too_large("The reason", size, MAX_REASON_BYTES, "bytes")
     return reason
-
-
-def summary(agent: str, text: str) -> str:
-    """Return a Run in one line for the Temporal UI."""
-    said = "".join(c if c.isprintable() else " " for c in text[:SUMMARY_BYTES])
-    return f"{agent}: {said.encode()[:SUMMARY_BYTES].decode(errors='ignore')}"
 
 
 def _too_large(what: str, size: int, allowed: int, unit: str) -> InvalidRequest:
@@ -103,6 +131,11 @@ def _too_deep_or_no_json(exc: Exception | None) -> InvalidRequest:
         f"The context can't be written as JSON: {why}.",
         hint=f"Use plain JSON types, at most {MAX_DEPTH} levels deep.",
     )
+
+
+def _check_depth(variables: dict[str, Any]) -> None:
+    if _is_deeper(variables, MAX_DEPTH):
+        raise _too_deep_or_no_json(None)
 
 
 def _is_deeper(value: Any, allowed: int) -> bool:

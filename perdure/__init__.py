@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from perdure.client.continuing import Fork
     from perdure.client.listing import RunFilter, RunSummary
     from perdure.client.manager import RunManager
-    from perdure.runs.errors import ErrorCode, PerdureError, RunError
+    from perdure.client.sessions import SessionHandle
+    from perdure.runs.errors import ErrorCode, PerdureError, RunError, SessionBusy
     from perdure.runs.events import ContextBundle, Event
     from perdure.runs.limits import Limits, Timeouts
     from perdure.runs.retries import RetryRule
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
     from perdure.runs.status import RunStatus, StopReason
     from perdure.runs.steps import Step, ToolCall
     from perdure.runs.usage import Usage
+    from perdure.sessions.contract import SessionReport, StartedRun
+    from perdure.sessions.parts import SessionSettings
 
 _HOMES = {
     "Agent": "perdure.agents.agent",
@@ -40,6 +43,11 @@ _HOMES = {
     "RunManager": "perdure.client.manager",
     "RunStatus": "perdure.runs.status",
     "RunSummary": "perdure.client.listing",
+    "SessionBusy": "perdure.runs.errors",
+    "SessionHandle": "perdure.client.sessions",
+    "SessionReport": "perdure.sessions.contract",
+    "SessionSettings": "perdure.sessions.parts",
+    "StartedRun": "perdure.sessions.contract",
     "Step": "perdure.runs.steps",
     "StopReason": "perdure.runs.status",
     "Timeouts": "perdure.runs.limits",
@@ -67,6 +75,11 @@ __all__ = [
     "RunManager",
     "RunStatus",
     "RunSummary",
+    "SessionBusy",
+    "SessionHandle",
+    "SessionReport",
+    "SessionSettings",
+    "StartedRun",
     "Step",
     "StopReason",
     "Timeouts",

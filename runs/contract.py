@@ -7,7 +7,7 @@ histories of Runs that are going on hold it. `tests/runs/test_contract.py` freez
 from typing import Any
 
 from perdure.runs.errors import RunError
-from perdure.runs.events import CancelMode, RunStart
+from perdure.runs.events import CancelMode, RunStart, SessionShare, StoppedBy
 from perdure.runs.frozen import Frozen
 from perdure.runs.limits import MAX_PAGE_BYTES, Limits, Terms, Timeouts
 from perdure.runs.messages import Message, SentMessage
@@ -21,7 +21,12 @@ DEFAULT_TASK_QUEUE = "perdure"
 
 RUN_WORKFLOW = "Run"
 CANCEL_SIGNAL = "cancel"
+BEGIN_SIGNAL = "begin"
 RAISE_LIMITS_UPDATE = "raise_limits"
+SEND_MESSAGE_UPDATE = "send_message"
+MESSAGE_SIGNAL = "message"
+PAUSE_UPDATE = "pause"
+UNPAUSE_UPDATE = "unpause"
 RUN_QUERY = "run"
 STATUS_QUERY = "status"
 TRANSCRIPT_QUERY = "transcript"
@@ -37,6 +42,13 @@ TOKENS_ATTRIBUTE = "PerdureTokens"
 COST_ATTRIBUTE = "PerdureCost"
 WAITING_ATTRIBUTE = "PerdureWaiting"
 
+RESUMED_MEMO = "perdure_resumed"
+"""Memo of an execution that resumes a Run: where the Run's history before it begins."""
+REQUEST_MEMO = "perdure_request"
+"""Memo of a Run that was started with an idempotency key: the digest of the request."""
+CREATED_MEMO = "perdure_created"
+"""Memo of the same: when the Run was created."""
+
 
 class Resumption(Frozen):
     """That an ended Run goes on, in a new execution of the same workflow id."""
@@ -45,6 +57,8 @@ class Resumption(Frozen):
     """Where the history of the Run so far begins: a Temporal run id."""
     limits: Limits = Limits()
     timeouts: Timeouts = Timeouts()
+    budget: Limits = Limits()
+    """What is left of the limits of its Session."""
 
 
 class RunRequest(Frozen):
@@ -107,12 +121,37 @@ class CancelRequest(Frozen):
 
     reason: str = ""
     mode: CancelMode = "now"
+    by: StoppedBy = "user"
+
+
+class BeginRequest(Frozen):
+    """Input of the signal `begin`: it is the Run's turn in its Session."""
+
+    share: SessionShare = SessionShare()
 
 
 class RaiseLimitsRequest(Frozen):
     """Input of the update `raise_limits`; what is not set stays as it is."""
 
     limits: Limits
+
+
+class MessageRequest(Frozen):
+    """Input of the update `send_message`, and of the signal `message`."""
+
+    text: str
+    message_id: str
+    """Chosen by the sender; a message that comes twice is heard once."""
+
+
+class PauseRequest(Frozen):
+    """Input of the update `pause`."""
+
+    reason: str = ""
+
+
+class UnpauseRequest(Frozen):
+    """Input of the update `unpause`."""
 
 
 class RunPageRequest(Frozen):

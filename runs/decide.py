@@ -39,9 +39,12 @@ class CallTools:
 
 @dataclass(frozen=True)
 class Pause:
-    """Wait until a person raises the limit."""
+    """Wait for a person: to raise the limit, or to let a Run go on that one has paused."""
 
-    limit: RunError
+    limit: RunError | None = None
+    """None when a person paused the Run."""
+    reason: str = ""
+    """Why a person did."""
 
 
 @dataclass(frozen=True)
@@ -59,15 +62,20 @@ Decision = CallModel | CallTools | Pause | Finish
 
 
 def decide(run: Run) -> Decision:
-    """Return what comes next for a running Run none of whose Steps is running.
+    """Return what comes next for an open Run none of whose Steps is running.
 
     Raises:
-        IllegalEvent: When the Run has ended, or a Step of it is running.
+        IllegalEvent: When the Run has ended, a Step of it is running, or it is not its turn.
     """
-    if run.status is not RunStatus.RUNNING or run.current_step is not None:
+    if run.status.is_terminal or run.current_step is not None:
         raise IllegalEvent(f"Run {run.run_id!r} has nothing to decide.")
     if run.cancel is not None:
         return _stopped(run.cancel)
+    if run.status is not RunStatus.RUNNING:
+        raise IllegalEvent(f"Run {run.run_id!r} has not begun.")
+    if run.pause_reason is not None:
+        # Its end waits, too: whoever paused it may have something to say before that.
+        return Pause(reason=run.pause_reason)
     failed = _failed_step(run)
     if failed is not None:
         return _after_failure(run, failed)
@@ -87,7 +95,11 @@ def decide(run: Run) -> Decision:
 def _stopped(request: Cancel) -> Finish:
     if request.by == "deadline":
         return Finish(RunStatus.TIMEOUT, StopReason.DEADLINE, error=error(ErrorCode.RUN_TIMEOUT))
-    return Finish(RunStatus.CANCELLED, StopReason.USER_CANCEL, reason=request.reason)
+    if request.by == "queue":
+        why = error(ErrorCode.QUEUE_EXPIRED)
+        return Finish(RunStatus.TIMEOUT, StopReason.QUEUE_EXPIRED, error=why)
+    why_not = StopReason.USER_CANCEL if request.by == "user" else StopReason.SUPERSEDED
+    return Finish(RunStatus.CANCELLED, why_not, reason=request.reason)
 
 
 def _completed(run: Run, answer: Step) -> Finish:

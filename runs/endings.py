@@ -15,7 +15,7 @@ from perdure.runs.events import (
     TerminalEvent,
 )
 from perdure.runs.steps import STOPPED_CODES, Step, ToolCall
-from perdure.runs.transcript import has_followed_up, last_answer
+from perdure.runs.transcript import last_answer
 
 if TYPE_CHECKING:
     from perdure.runs.run import Run
@@ -24,9 +24,10 @@ if TYPE_CHECKING:
 def stopped(before: Cancel | None, event: CancelRequested) -> Cancel:
     """Return what the Run keeps of a request to stop.
 
-    The first one counts; a later one can only make it more urgent.
+    The first one counts; a later one can only make it more urgent. That its turn did not come
+    in time is no request of anybody's.
     """
-    if before is not None:
+    if before is not None and before.by != "queue":
         return before.model_copy(update={"mode": event.mode})
     return Cancel(requested_at=event.at, by=event.by, mode=event.mode, reason=event.reason)
 
@@ -43,6 +44,7 @@ def ended(run: "Run", event: TerminalEvent, output: str | None = None) -> dict[s
         "steps": steps,
         "current_step": None,
         "waiting_on": None,
+        "pause_reason": None,
         "cancel": run.cancel and _receipt(run.cancel, steps, calls["tool_calls"]),
     }
 
@@ -70,7 +72,7 @@ def resumed(run: "Run", event: RunResumed) -> dict[str, Any]:
     keeps being told that nobody knows.
     """
     answer = last_answer(run)
-    untold = answer.number if answer is not None and not has_followed_up(run, answer) else None
+    untold = answer.number if answer is not None and not _replaced(run, answer) else None
     calls = tuple(
         call.requested_again() if call.model_step == untold and call.may_run_again else call
         for call in run.tool_calls
@@ -84,10 +86,17 @@ def resumed(run: "Run", event: RunResumed) -> dict[str, Any]:
         "limit_reached": None,
         "limits": event.limits.over(run.limits),
         "timeouts": event.timeouts.over(run.timeouts),
+        "budget": event.budget,
         "tool_calls": calls,
         "resumed_step": len(run.steps),
         "resumed_at": event.at,
     }
+
+
+def _replaced(run: "Run", answer: Step) -> bool:
+    """Tell whether a fork's message stands in the place of the calls of this answer."""
+    own = (each for each in run.follow_ups if not each.message_id)
+    return any(each.after_step >= answer.number for each in own)
 
 
 def _settled_steps(run: "Run", event: TerminalEvent) -> tuple[Step, ...]:

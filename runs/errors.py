@@ -5,8 +5,13 @@
     ├── RunNotFound         no Run of that id (or its history has expired)
     ├── CallNotFound        the Run has no such tool call
     ├── RunAlreadyExists    a Run of that id has been started before
-    ├── RunAlreadyTerminal  the Run has ended, so this can't be done to it
+    ├── RunAlreadyTerminal  the Run has ended, or is about to, so this can't be done
     ├── RunNotResumable     the Run is open, completed, or would only fail again
+    ├── SessionNotFound     no Session of that id (or it has expired)
+    ├── SessionBusy         a Run of the Session is going on; says which
+    ├── SessionLimitReached the Session has used what it may use
+    ├── QueueFull           no more Runs may wait in the Session
+    ├── IdempotencyConflict the key was used before, with another request
     ├── EngineUnavailable   Temporal does not answer at the configured address
     ├── NoWorker            nothing polls the task queue, so nothing would happen
     ├── StorageUnavailable  a large payload can't be read or written
@@ -18,8 +23,9 @@ A Run or Step that goes wrong holds a `RunError` value instead: it is data, kept
 
 from typing import Any
 
-from perdure.runs.codes import MEANINGS, ErrorCode
+from perdure.runs.codes import ErrorCode
 from perdure.runs.frozen import Frozen
+from perdure.runs.meanings import MEANINGS
 from pydantic import Field
 
 
@@ -89,7 +95,7 @@ class RunAlreadyExists(PerdureError):
 
 
 class RunAlreadyTerminal(PerdureError):
-    """The Run has ended, so this can't be done to it any more."""
+    """The Run has ended, or is about to, so this can't be done to it any more."""
 
     code = ErrorCode.RUN_ALREADY_TERMINAL
 
@@ -98,6 +104,46 @@ class RunNotResumable(PerdureError):
     """The Run can't go on from where it stands: it is open, completed, or would fail again."""
 
     code = ErrorCode.RUN_NOT_RESUMABLE
+
+
+class SessionNotFound(PerdureError):
+    """No Session has that id, or it has ended and its history has passed the retention time."""
+
+    code = ErrorCode.SESSION_NOT_FOUND
+
+
+class SessionBusy(PerdureError):
+    """A Run of the Session is going on.
+
+    Args:
+        message: Says which Run.
+        active_run_id: The same, for programs.
+        hint: The way out.
+    """
+
+    code = ErrorCode.SESSION_BUSY
+
+    def __init__(self, message: str, *, active_run_id: str, hint: str = "") -> None:
+        super().__init__(message, hint=hint)
+        self.active_run_id = active_run_id
+
+
+class SessionLimitReached(PerdureError):
+    """The Session has used the tokens or the money that it may use."""
+
+    code = ErrorCode.SESSION_LIMIT
+
+
+class QueueFull(PerdureError):
+    """As many Runs wait in the Session as are allowed."""
+
+    code = ErrorCode.QUEUE_FULL
+
+
+class IdempotencyConflict(PerdureError):
+    """The idempotency key was used before, with another request."""
+
+    code = ErrorCode.IDEMPOTENCY_CONFLICT
 
 
 class EngineUnavailable(PerdureError):
@@ -148,15 +194,20 @@ __all__ = [
     "ConfigurationError",
     "EngineUnavailable",
     "ErrorCode",
+    "IdempotencyConflict",
     "IllegalEvent",
     "InvalidRequest",
     "NoWorker",
     "PerdureError",
+    "QueueFull",
     "RunAlreadyExists",
     "RunAlreadyTerminal",
     "RunError",
     "RunNotFound",
     "RunNotResumable",
+    "SessionBusy",
+    "SessionLimitReached",
+    "SessionNotFound",
     "StorageUnavailable",
     "error",
 ]

@@ -33,6 +33,8 @@ class FollowUp(Frozen):
     after_step: int
     """It stands behind this Step, and behind the results of the calls that it asked for."""
     text: str
+    message_id: str = ""
+    """None for what a fork begins with."""
 
 
 class Compaction(Frozen):
@@ -53,6 +55,24 @@ class Checkpoint(Frozen):
     follow_ups: tuple[FollowUp, ...] = ()
     compactions: tuple[Compaction, ...] = ()
 
+    @property
+    def chars(self) -> int:
+        """Characters of all that was said by then."""
+        said = sum(len(step.text or "") for step in self.steps)
+        said += sum(len(call.arguments) + len(call.result or "") for call in self.tool_calls)
+        return said + sum(len(each.text) for each in self.follow_ups)
+
+
+class SessionShare(Frozen):
+    """What a Session gives a Run when its turn comes."""
+
+    context: ContextBundle = ContextBundle()
+    """The conversation so far, and the Session's variables."""
+    budget: Limits = Limits()
+    """What is left of the Session's limits."""
+    context_window: int | None = None
+    """Tokens that the model of the Run before could read."""
+
 
 class RunStart(Frozen):
     """What a caller gave to start a Run."""
@@ -65,6 +85,10 @@ class RunStart(Frozen):
     checkpoint: Checkpoint | None = None
     """Where a fork begins."""
     session_id: str | None = None
+    queued: bool = Field(False, exclude_if=lambda queued: not queued)
+    """The Run waits until its Session lets it begin."""
+    share: SessionShare | None = None
+    """What its Session gives a Run that begins at once."""
     context: ContextBundle = ContextBundle()
     limits: Limits = Limits()
     timeouts: Timeouts = Timeouts()
@@ -94,6 +118,8 @@ class RunStarted(EventBase):
     """A worker picked the Run up."""
 
     type: Literal["run.started"] = "run.started"
+    share: SessionShare | None = None
+    """What its Session gives a Run that waited for its turn."""
 
 
 class StepStarted(EventBase):
@@ -133,11 +159,16 @@ CancelMode = Literal["now", "after_step", "rollback"]
 """Abort what is in flight; let it end first; or abort, and have the Session forget the Run."""
 
 
+StoppedBy = Literal["user", "deadline", "queue", "session"]
+"""Who stops a Run: a person, its time limit, the time limit of its wait in the queue, or its
+Session, where another Run takes its place."""
+
+
 class CancelRequested(EventBase):
     """The Run is to stop: nothing new starts, what is in flight is told."""
 
     type: Literal["run.cancel_requested"] = "run.cancel_requested"
-    by: Literal["user", "deadline"] = "user"
+    by: StoppedBy = "user"
     mode: CancelMode = "now"
     reason: str = ""
 
@@ -146,7 +177,7 @@ class Cancel(Frozen):
     """That a Run was asked to stop, and, once it has ended, what came of it."""
 
     requested_at: datetime
-    by: Literal["user", "deadline"] = "user"
+    by: StoppedBy = "user"
     mode: CancelMode = "now"
     reason: str = ""
     model_aborted_after_ms: int | None = None
@@ -177,6 +208,27 @@ class RunUnpaused(EventBase):
     type: Literal["run.unpaused"] = "run.unpaused"
 
 
+class MessageAccepted(EventBase):
+    """A person said something: it joins before the next model call."""
+
+    type: Literal["run.message.accepted"] = "run.message.accepted"
+    message_id: str
+    text: str
+
+
+class PauseRequested(EventBase):
+    """Nothing new is to start; what is in flight goes to its end."""
+
+    type: Literal["run.pause_requested"] = "run.pause_requested"
+    reason: str = ""
+
+
+class UnpauseRequested(EventBase):
+    """The Run that a person paused may go on."""
+
+    type: Literal["run.unpause_requested"] = "run.unpause_requested"
+
+
 class LimitsRaised(EventBase):
     """A person changed how much the Run may use."""
 
@@ -193,6 +245,7 @@ class RunResumed(EventBase):
     limits: Limits = Limits()
     """Those that were changed."""
     timeouts: Timeouts = Timeouts()
+    budget: Limits = Limits()
 
 
 class EndBase(EventBase):
@@ -244,6 +297,9 @@ Event = Annotated[
     | CancelRequested
     | RunPaused
     | RunUnpaused
+    | MessageAccepted
+    | PauseRequested
+    | UnpauseRequested
     | LimitsRaised
     | RunResumed
     | RunCompleted

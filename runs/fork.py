@@ -36,7 +36,9 @@ def checkpoint(run: Run, step: int, message: str | None = None) -> Checkpoint:
     answer = last_answer(run.model_copy(update={"steps": steps}))
     latest = answer.number if answer is not None else 0
     calls = [_as_of(call, step) if call.model_step == latest else call for call in asked]
-    follow_ups = tuple(each for each in run.follow_ups if each.after_step < step)
+    # What was said at that very point stays, unless something else is said instead.
+    last = step - 1 if message is not None else step
+    follow_ups = tuple(each for each in run.follow_ups if each.after_step <= last)
     if message is not None and step > 0:
         calls = [call.settled(_NOT_EXECUTED) for call in calls]
         follow_ups += (FollowUp(after_step=step, text=message),)

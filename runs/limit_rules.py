@@ -7,6 +7,7 @@ import json
 from itertools import takewhile
 
 from perdure.runs.errors import ErrorCode, RunError, error
+from perdure.runs.limits import Limits
 from perdure.runs.run import Run
 from perdure.runs.steps import ToolCall
 from perdure.runs.transcript import last_answer
@@ -33,15 +34,19 @@ def before_model(run: Run) -> RunError | None:
 
 
 def _spent(run: Run) -> RunError | None:
-    limits = run.limits
+    return _spent_of(run, run.limits, {}) or _spent_of(run, run.budget, _LEFT)
+
+
+_LEFT = {"hint": "Raise the limits of its Session."}
+
+
+def _spent_of(run: Run, limits: Limits, way_out: dict[str, str]) -> RunError | None:
     if limits.max_tokens is not None and run.total_tokens >= limits.max_tokens:
-        return error(
-            ErrorCode.MAX_TOKENS, f"The Run used {run.total_tokens} of {limits.max_tokens} tokens."
-        )
+        used = f"The Run used {run.total_tokens} of {limits.max_tokens} tokens."
+        return error(ErrorCode.MAX_TOKENS, used, **way_out)
     if limits.max_cost is not None and run.total_cost >= limits.max_cost:
-        return error(
-            ErrorCode.MAX_COST, f"The Run cost {run.total_cost:.4f} of {limits.max_cost} USD."
-        )
+        cost = f"The Run cost {run.total_cost:.4f} of {limits.max_cost:g} USD."
+        return error(ErrorCode.MAX_COST, cost, **way_out)
     return None
 
 
@@ -59,7 +64,10 @@ def _going_in_circles(run: Run) -> RunError | None:
     if allowed is None or len(run.tool_calls) < allowed:
         return None
     latest = run.tool_calls[-1]
-    since = [call for call in run.tool_calls[-allowed:] if call.model_step > run.resumed_step]
+    # What a person said may lead out of the circle: it counts from there on.
+    told = run.follow_ups[-1].after_step if run.follow_ups else 0
+    begun = max(run.resumed_step, told)
+    since = [call for call in run.tool_calls[-allowed:] if call.model_step > begun]
     same = sum(1 for _ in takewhile(lambda call: _is_same(call, latest), reversed(since)))
     if same < allowed:
         return None

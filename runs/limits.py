@@ -18,8 +18,16 @@ MAX_CONTEXT_MESSAGES = 5_000
 """Messages that a Run starts with, besides its input."""
 MAX_METADATA_BYTES = 64 * 1024
 """Metadata of a Run, as UTF-8 JSON: every answer about the Run repeats it."""
+MAX_VARIABLES_BYTES = 256 * 1024
+"""Variables of a Session, as UTF-8 JSON: each of its Runs has them."""
+MAX_KEY_CHARS = 255
+"""An idempotency key; as long as Stripe's."""
 MAX_REASON_BYTES = 4 * 1024
-"""The reason of a cancel, as UTF-8."""
+"""The reason of a cancel or a pause, as UTF-8."""
+MAX_MESSAGE_BYTES = 256 * 1024
+"""One message to a Run that is going on, as UTF-8; more is `payload_too_large`."""
+MAX_MESSAGES = 1_000
+"""Messages to one Run while it goes on. Temporal takes 2,000 updates in one execution."""
 MAX_DEPTH = 100
 """Levels of lists and objects in a Run's variables. pydantic reads JSON of 200 levels, and other
 messages have the variables a few levels deeper."""
@@ -50,12 +58,18 @@ KEEP_AT = 0.25
 CHARS_PER_TOKEN = 3
 """On the safe side: English prose has about 4, code and other languages less."""
 
+SESSION_WINDOW = 128_000
+"""Tokens that the conversation of a Session is compacted for while the model's window is not
+known: it grows from Run to Run, and something has to end that."""
+DEFAULT_QUEUE_S = 3600.0
+"""How long a Run waits for its turn in a Session."""
+
 OnLimit = Literal["stop", "finalize", "pause"]
 """What happens when a Run reaches a limit: it fails; the model is called once more, without
 tools, to conclude with what it has; or the Run waits for a person to raise the limit."""
 
 
-class _Level(Frozen):
+class Level(Frozen):
     """Values of which each may be unset at one level, and come from the next then."""
 
     def over(self, lower: Self) -> Self:
@@ -64,7 +78,7 @@ class _Level(Frozen):
         return lower.model_copy(update=set_here)
 
 
-class Limits(_Level):
+class Limits(Level):
     """How much a Run may use. Reaching one ends the Run, with an error code of its own."""
 
     max_turns: PositiveInt | None = None
@@ -83,12 +97,14 @@ class Limits(_Level):
     default is the most that can be set."""
 
 
-class Timeouts(_Level):
+class Timeouts(Level):
     """How long things may take, in seconds."""
 
     run_s: PositiveFloat | None = None
     """The whole Run, from its start or its latest resumption; ends it `timeout`. Unlimited by
     default."""
+    queue_s: PositiveFloat | None = None
+    """Waiting for its turn in a Session; ends the Run `timeout`. An hour by default."""
     model_s: PositiveFloat | None = None
     """One attempt of one model call."""
     model_first_byte_s: PositiveFloat | None = None
@@ -102,7 +118,7 @@ class Timeouts(_Level):
     """How long a dead worker goes unnoticed; workers send a sign of life every second."""
 
 
-class Terms(_Level):
+class Terms(Level):
     """Everything that is settled by the first model call of a Run."""
 
     limits: Limits = Limits()

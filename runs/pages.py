@@ -54,10 +54,20 @@ def joined(pages: Iterable[RunPage]) -> Run:
 
 
 def transcript_page(run: Run, request: TranscriptPageRequest) -> TranscriptPage:
-    """Return the messages from `request.start` on, as many as fit; at least one."""
+    """Return the messages of a Run from `request.start` on, as many as fit; at least one."""
+    return page_of(messages(run, request.start), request)
+
+
+def page_of(found: Iterable[Message], request: TranscriptPageRequest) -> TranscriptPage:
+    """Return as many of the messages as fit; at least one.
+
+    Args:
+        found: Those from `request.start` on.
+        request: What was asked for.
+    """
     page: list[Message] = []
     size = 0
-    for message in messages(run, request.start):
+    for message in found:
         size += len(wire(message))
         if page and size > request.max_bytes:
             return TranscriptPage(messages=tuple(page), next_start=request.start + len(page))

@@ -30,9 +30,11 @@ from perdure.runs.events import (
     RunStarted,
     RunTimedOut,
     RunUnpaused,
+    SessionShare,
     StepCompleted,
     StepFailed,
     StepStarted,
+    StoppedBy,
     TerminalEvent,
 )
 from perdure.runs.limits import Limits
@@ -46,9 +48,9 @@ def queued(run_id: str, start: RunStart, at: datetime) -> RunQueued:
     return RunQueued(run_id=run_id, sequence_number=0, at=at, start=start)
 
 
-def started(run: Run, at: datetime) -> RunStarted:
-    """Return the Event that says a worker has the Run."""
-    return RunStarted(**run.stamp(at))
+def started(run: Run, at: datetime, share: SessionShare | None = None) -> RunStarted:
+    """Return the Event that says a worker has the Run, and, after a wait, its Session lets it."""
+    return RunStarted(**run.stamp(at), share=share)
 
 
 def resumed(run: Run, at: datetime, resumption: Resumption) -> RunResumed:
@@ -58,6 +60,7 @@ def resumed(run: Run, at: datetime, resumption: Resumption) -> RunResumed:
         ended=run.status,
         limits=resumption.limits,
         timeouts=resumption.timeouts,
+        budget=resumption.budget,
     )
 
 
@@ -114,7 +117,10 @@ def paused(run: Run, at: datetime) -> RunPaused:
     decision = decide(run)
     if not isinstance(decision, Pause):
         raise IllegalEvent(f"Run {run.run_id!r} has nobody to wait for.")
-    waiting_on = WaitingOn(type="limit", since=at, detail=decision.limit.message)
+    if decision.limit is None:
+        waiting_on = WaitingOn(type="pause", since=at, detail=decision.reason)
+    else:
+        waiting_on = WaitingOn(type="limit", since=at, detail=decision.limit.message)
     return RunPaused(**run.stamp(at), waiting_on=waiting_on)
 
 
@@ -143,22 +149,24 @@ def check_limits(run: Run, limits: Limits) -> None:
     if run.waiting_on is None or run.waiting_on.type != "limit":
         return
     after = decide(run.model_copy(update={"limits": limits.over(run.limits)}))
-    if isinstance(after, Pause):
+    if isinstance(after, Pause) and after.limit is not None:
         raise InvalidRequest(f"That is not enough: {after.limit.message}", hint=after.limit.hint)
 
 
 def cancel_requested(
-    run: Run, at: datetime, reason: str, mode: CancelMode = "now"
+    run: Run, at: datetime, reason: str, mode: CancelMode = "now", by: StoppedBy = "user"
 ) -> CancelRequested | None:
     """Return the Event that stops a Run, or none when that changes nothing.
 
-    A Run that is to stop after its Step can still be told to stop now.
+    A Run that is to stop after its Step can still be told to stop now; one whose turn has not
+    come in time, to stop even if it does come in the same moment.
     """
-    if run.status.is_terminal or (run.cancel is not None and run.cancel.is_urgent):
+    if run.status.is_terminal:
         return None
-    if run.cancel is not None and mode == "after_step":
-        return None
-    return CancelRequested(**run.stamp(at), by="user", mode=mode, reason=reason)
+    if run.cancel is not None and run.cancel.by != "queue":
+        if run.cancel.is_urgent or mode == "after_step":
+            return None
+    return CancelRequested(**run.stamp(at), by=by, mode=mode, reason=reason)
 
 
 def deadline_passed(run: Run, at: datetime) -> CancelRequested | None:
@@ -167,6 +175,13 @@ def deadline_passed(run: Run, at: datetime) -> CancelRequested | None:
         return None
     reason = f"The Run may take {run.timeouts.run_s:g} s."
     return CancelRequested(**run.stamp(at), by="deadline", reason=reason)
+
+
+def queue_expired(run: Run, at: datetime) -> CancelRequested | None:
+    """Return the Event that stops a Run whose turn did not come in time, or none as above."""
+    if run.status is not RunStatus.PENDING or run.cancel is not None:
+        return None
+    return CancelRequested(**run.stamp(at), by="queue", reason="Its turn did not come in time.")
 
 
 def ended(run: Run, at: datetime, finish: Finish) -> TerminalEvent:

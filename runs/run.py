@@ -10,6 +10,7 @@ projects the workflow's history.
 from datetime import datetime, timedelta
 from typing import Any, assert_never
 
+from perdure.runs.beginnings import begun, chars, queue, shared
 from perdure.runs.endings import ended, resumed, stopped
 from perdure.runs.errors import IllegalEvent, RunError
 from perdure.runs.events import (
@@ -21,6 +22,8 @@ from perdure.runs.events import (
     Event,
     FollowUp,
     LimitsRaised,
+    MessageAccepted,
+    PauseRequested,
     RunCancelled,
     RunCompleted,
     RunFailed,
@@ -33,11 +36,12 @@ from perdure.runs.events import (
     StepCompleted,
     StepFailed,
     StepStarted,
+    UnpauseRequested,
 )
 from perdure.runs.frozen import Frozen
 from perdure.runs.limits import Limits, OnLimit, Timeouts
 from perdure.runs.status import TRANSITIONS, RunStatus, StopReason, WaitingOn
-from perdure.runs.step_changes import step_ended, step_started
+from perdure.runs.step_changes import message_accepted, step_ended, step_started
 from perdure.runs.steps import Step, ToolCall
 from perdure.runs.usage import Usage
 from pydantic import Field, computed_field
@@ -70,9 +74,13 @@ class Run(Frozen):
     error: RunError | None = None
     cancel: Cancel | None = None
     """Why the Run is being stopped, or was."""
+    pause_reason: str | None = None
+    """Why a person paused the Run, be it empty; none when nobody did."""
     limits: Limits = Limits()
     timeouts: Timeouts = Timeouts()
     on_limit: OnLimit | None = None
+    budget: Limits = Limits()
+    """What is left of its Session's limits; holds beside its own."""
     context_window: int | None = None
     """Tokens that the model can read; unknown when none."""
     settled: bool = False
@@ -149,7 +157,7 @@ class Run(Frozen):
         if not isinstance(event, RunQueued) or event.sequence_number != 0:
             raise IllegalEvent(f"A Run begins with run.queued numbered 0, not {event.type!r}.")
         start, done = event.start, event.start.checkpoint or Checkpoint()
-        return Run(
+        run = Run(
             run_id=event.run_id,
             agent=start.agent,
             session_id=start.session_id,
@@ -171,8 +179,10 @@ class Run(Frozen):
             turn=done.steps[-1].turn if done.steps else 0,
             copied_steps=len(done.steps),
             resumed_step=len(done.steps),
-            transcript_chars=_opening_chars(start.input, start.context, done),
+            waiting_on=queue(start, event.at),
+            transcript_chars=len(start.input) + chars(start.context) + done.chars,
         )
+        return run.model_copy(update=shared(run, start.share))
 
     def apply(self, event: Event) -> "Run":
         """Return the Run after `event`; this one stays as it is.
@@ -200,7 +210,7 @@ class Run(Frozen):
             case RunQueued():
                 raise IllegalEvent(f"Run {self.run_id!r} was already queued.")
             case RunStarted():
-                return self._to(RunStatus.RUNNING) | {"started_at": event.at}
+                return self._to(RunStatus.RUNNING) | begun(self, event)
             case StepStarted():
                 return step_started(self, event)
             case StepCompleted():
@@ -213,6 +223,12 @@ class Run(Frozen):
                 return {"waiting_on": event.waiting_on}
             case RunUnpaused():
                 return {"waiting_on": None}
+            case MessageAccepted():
+                return message_accepted(self, event)
+            case PauseRequested():
+                return {"pause_reason": event.reason}
+            case UnpauseRequested():
+                return {"pause_reason": None}
             case LimitsRaised():
                 return {"limits": event.limits.over(self.limits)}
             case RunResumed():
@@ -232,13 +248,6 @@ class Run(Frozen):
         if status not in TRANSITIONS[self.status]:
             raise IllegalEvent(f"Run {self.run_id!r} can't go from {self.status} to {status}.")
         return {"status": status}
-
-
-def _opening_chars(text: str, context: ContextBundle, done: Checkpoint) -> int:
-    said = sum(len(m.content or "") for m in context.messages) + len(text)
-    said += sum(len(step.text or "") for step in done.steps)
-    said += sum(len(call.arguments) + len(call.result or "") for call in done.tool_calls)
-    return said + sum(len(each.text) for each in done.follow_ups)
 
 
 # Terminal Events carry the Run, and the Run is made of Events: tie the knot here.

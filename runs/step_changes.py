@@ -1,4 +1,4 @@
-"""What the Events of a Step do to a Run: `Run.apply` asks here.
+"""What the Events of a Step, and messages between Steps, do to a Run: `Run.apply` asks here.
 
 Each function returns the fields that change. Parallel Steps may end in any order: nothing here
 may depend on it, because a workflow and its history can have two in different order.
@@ -9,7 +9,14 @@ from typing import TYPE_CHECKING, Any
 from perdure.runs.codes import UNKNOWN_USAGE
 from perdure.runs.endings import settled_calls
 from perdure.runs.errors import IllegalEvent, RunError
-from perdure.runs.events import Compaction, StepCompleted, StepFailed, StepStarted
+from perdure.runs.events import (
+    Compaction,
+    FollowUp,
+    MessageAccepted,
+    StepCompleted,
+    StepFailed,
+    StepStarted,
+)
 from perdure.runs.status import RunStatus
 from perdure.runs.steps import (
     ModelReply,
@@ -106,6 +113,18 @@ def step_ended(
     changes["steps"] = tuple(steps)
     changes["current_step"] = _latest_running(steps, step.turn)
     return changes
+
+
+def message_accepted(run: "Run", event: MessageAccepted) -> dict[str, Any]:
+    """Return what changes when a person says something.
+
+    Its place depends on the Steps that have started, never on which have ended.
+    """
+    said = FollowUp(after_step=len(run.steps), text=event.text, message_id=event.message_id)
+    return {
+        "follow_ups": (*run.follow_ups, said),
+        "transcript_chars": run.transcript_chars + len(event.text),
+    }
 
 
 def _model_answered(run: "Run", step: Step, reply: ModelReply) -> dict[str, Any]:

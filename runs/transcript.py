@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from perdure.runs.limits import CHARS_PER_TOKEN, COMPACT_AT, KEEP_AT
+from perdure.runs.limits import CHARS_PER_TOKEN, COMPACT_AT, KEEP_AT, SESSION_WINDOW
 from perdure.runs.messages import AssistantMessage, Message, MessageCall, ToolMessage, UserMessage
 from perdure.runs.steps import Mark, RequestedCall, Step, ToolCall
 
@@ -78,7 +78,7 @@ def since_last_answer(run: "Run") -> tuple[Mark, tuple[Message, ...]]:
     if answered is None or answered.mark is None or answered.number < compacted:
         return Mark(), tuple(messages(run))
     results = _results(_calls_of(run, answered.number))
-    said = _said_between(run, answered.number, len(run.steps) + 1)
+    said = _said_between(run, answered.number, _end(run))
     return answered.mark, (*results, *said)
 
 
@@ -110,6 +110,8 @@ def filled_tokens(run: "Run") -> int:
 def is_nearly_full(run: "Run") -> bool:
     """Tell whether the model's window has no room for another turn, as far as it is known."""
     window = run.context_window
+    if window is None and run.session_id is not None:
+        window = SESSION_WINDOW
     return window is not None and filled_tokens(run) >= window * COMPACT_AT
 
 
@@ -155,12 +157,14 @@ def _blocks(run: "Run") -> Iterator[_Block]:
     calls: dict[int, list[ToolCall]] = {}
     for call in run.tool_calls:
         calls.setdefault(call.model_step, []).append(call)
-    up_to, since = 0, 0
+    up_to, compacted = 0, 0
     if run.compaction is not None:
-        up_to, since = run.compaction.up_to, run.compaction.step
+        up_to, compacted = run.compaction.up_to, run.compaction.step
     answers = [step for step in run.steps if _is_answer(step) and step.number > up_to]
-    ends = [answer.number for answer in answers] + [len(run.steps) + 1]
-    yield _Block(up_to, [*_first(run), *_said_between(run, since, ends[0])])
+    ends = [answer.number for answer in answers] + [_end(run)]
+    # Said before an answer that stood beside the summary, it is in the summary.
+    said_first = [] if ends[0] < compacted else _said_between(run, 0, ends[0])
+    yield _Block(up_to, [*_first(run), *said_first])
     for answer, end in zip(answers, ends[1:], strict=True):
         mine = calls.get(answer.number, [])
         said = assistant_message(answer.text, mine, answer.echo)
@@ -184,6 +188,18 @@ def _results(calls: Iterable[ToolCall]) -> list[Message]:
         for call in calls
         if call.is_settled
     ]
+
+
+def _end(run: "Run") -> int:
+    """Return the Step before which a message must have been said to be in the transcript.
+
+    While a model is being asked, what is said meanwhile does not change what it was asked: its
+    activity may read the transcript more than once, and a compaction sums up a part of it.
+    """
+    last = run.steps[-1] if run.steps else None
+    if last is not None and last.kind == "model" and last.status == "running":
+        return last.number
+    return len(run.steps) + 1
 
 
 def _said_between(run: "Run", step: int, end: int) -> list[Message]:

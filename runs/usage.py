@@ -101,6 +101,15 @@ class Usage(Counts):
             merged = (*self.by_model, call)
         return self.model_copy(update=self.plus(call) | {"by_model": merged})
 
+    def plus_run(self, run: "Usage") -> "Usage":
+        """Add everything that a Run used, as a Session does."""
+        total = self
+        for entry in run.by_model:
+            total = total.plus_call(entry)
+        return total.model_copy(
+            update=self.plus(run) | {"tool_calls": self.tool_calls + run.tool_calls}
+        )
+
     def plus_tool_call(self) -> "Usage":
         """Add one executed tool call to the totals."""
         return self.model_copy(update={"tool_calls": self.tool_calls + 1})

@@ -12,6 +12,7 @@ from typing import assert_never
 
 from perdure.runs import contract, pages, record
 from perdure.runs.contract import (
+    BeginRequest,
     CancelRequest,
     RaiseLimitsRequest,
     RunPage,
@@ -24,13 +25,14 @@ from perdure.runs.contract import (
 )
 from perdure.runs.decide import CallModel, CallTools, Finish, Pause, decide
 from perdure.runs.errors import ErrorCode, PerdureError, RunError, error
-from perdure.runs.events import Event
 from perdure.runs.requests import model_request, tool_request
 from perdure.runs.run import Run
 from perdure.runs.status import RunStatus
 from perdure.runs.steps import ModelReply, ToolCall, ToolReply
 from perdure.workflows import steps, visible
 from perdure.workflows.failures import step_error
+from perdure.workflows.steered import Steered
+from perdure.workflows.waiting import unless_cancelled
 from temporalio import workflow
 from temporalio.exceptions import ActivityError, ApplicationError
 
@@ -53,7 +55,7 @@ now they wait for the code that can go on with them."""
 
 
 @workflow.defn(name=contract.RUN_WORKFLOW, failure_exception_types=PROGRAMMING_ERRORS)
-class RunWorkflow:
+class RunWorkflow(Steered):
     """One Run, from its input to its end."""
 
     @workflow.init
@@ -74,9 +76,10 @@ class RunWorkflow:
     @workflow.run
     async def run(self, request: RunRequest) -> RunResult:
         """Work until `decide` says finish; meanwhile, watch for a cancel and the deadline."""
-        if self.state.status is RunStatus.PENDING:
+        if self.state.status is RunStatus.PENDING and self.state.waiting_on is None:
             self.emit(record.started(self.state, workflow.now()))
-        if request.start is not None or request.resumption is not None:
+        begins = request.start is not None or request.resumption is not None
+        if begins and self.state.status is RunStatus.RUNNING:
             visible.index(self.state)
         work = asyncio.create_task(self.work())
         deadline = asyncio.create_task(self.deadline())
@@ -102,6 +105,8 @@ class RunWorkflow:
 
     async def work(self) -> Finish:
         """Execute one decision after the other; the loop of an agent."""
+        if self.state.status is RunStatus.PENDING:
+            await self.turn()
         while True:
             await self.hear_all()
             match decide(self.state):
@@ -110,12 +115,29 @@ class RunWorkflow:
                     await self.call_model(call)
                 case CallTools() as action:
                     await asyncio.gather(*[self.call_tool(call) for call in action.calls])
-                case Pause():
-                    await self.pause()
+                case Pause() as why:
+                    await self.pause(why)
                 case Finish() as finish:
                     return finish
                 case other:
                     assert_never(other)
+
+    async def turn(self) -> None:
+        """Wait until the Session lets the Run begin, or it is stopped, or has waited too long."""
+        until = self.state.waiting_on.expires_at if self.state.waiting_on else None
+        try:
+            with unless_cancelled():
+                await workflow.wait_condition(
+                    lambda: self.state.status is RunStatus.RUNNING or self.stopping,
+                    timeout=None if until is None else max(until - workflow.now(), timedelta(0)),
+                    timeout_summary="queue timeout",
+                )
+        except TimeoutError:
+            event = record.queue_expired(self.state, workflow.now())
+            if event is not None:
+                self.emit(event)
+        if self.state.status is RunStatus.RUNNING:
+            visible.index(self.state)
 
     async def call_model(self, call: CallModel) -> None:
         """Execute one model Step."""
@@ -148,12 +170,13 @@ class RunWorkflow:
         del self.in_flight[step]
         self.emit(record.step_ended(self.state, workflow.now(), step, outcome))
 
-    async def pause(self) -> None:
-        """Wait for a person to raise the limit, or to stop the Run."""
+    async def pause(self, why: Pause) -> None:
+        """Wait for a person to let the Run go on, or to stop it; what it waits for may change."""
         self.emit(record.paused(self.state, workflow.now()))
         visible.index_waiting(self.state)
-        await workflow.wait_condition(lambda: not isinstance(decide(self.state), Pause))
-        if not self.stopping:
+        with unless_cancelled():
+            await workflow.wait_condition(lambda: decide(self.state) != why)
+        if not self.stopping and not isinstance(decide(self.state), Pause):
             self.emit(record.unpaused(self.state, workflow.now()))
             visible.index_waiting(self.state)
 
@@ -230,30 +253,27 @@ class RunWorkflow:
         raise asyncio.CancelledError(reason)
 
     @property
-    def stopping(self) -> bool:
-        """True once the Run was asked to stop."""
-        return self.state.cancel is not None
-
-    @property
     def aborting(self) -> bool:
         """True once what is in flight is to be aborted, too."""
         return self.state.cancel is not None and self.state.cancel.is_urgent
 
     def stop(self, request: CancelRequest) -> None:
         """Record that the Run is to stop, unless that is recorded already."""
-        event = record.cancel_requested(self.state, workflow.now(), request.reason, request.mode)
+        now, asked = workflow.now(), request
+        event = record.cancel_requested(self.state, now, asked.reason, asked.mode, asked.by)
         if event is not None:
             self.emit(event)
-
-    def emit(self, event: Event) -> None:
-        """Let an Event happen: the only way the state changes."""
-        self.state = self.state.apply(event)
-        visible.show(self.state)
 
     @workflow.signal(name=contract.CANCEL_SIGNAL)
     def on_cancel(self, request: CancelRequest) -> None:
         """Stop the Run; nothing new starts, what is in flight is told."""
         self.stop(request)
+
+    @workflow.signal(name=contract.BEGIN_SIGNAL)
+    def on_begin(self, request: BeginRequest) -> None:
+        """Begin: it is the Run's turn in its Session."""
+        if self.state.status is RunStatus.PENDING:
+            self.emit(record.started(self.state, workflow.now(), request.share))
 
     @workflow.update(name=contract.RAISE_LIMITS_UPDATE)
     def on_raise_limits(self, request: RaiseLimitsRequest) -> RunStatusReport:

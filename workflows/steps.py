@@ -12,6 +12,9 @@ from perdure.runs.contract import CancelRequest, ModelRequest, ToolRequest
 from perdure.runs.limits import DEFAULT_HEARTBEAT_S, DEFAULT_TOOL_S
 from perdure.runs.retries import MAX_ATTEMPTS
 from perdure.runs.steps import ModelReply, ToolCall, ToolReply
+from perdure.sessions import contract as sessions
+from perdure.sessions.contract import OpenRuns, OutcomeRequest
+from perdure.sessions.outcome import RunOutcome
 from temporalio import workflow
 from temporalio.common import RetryPolicy
 
@@ -25,6 +28,10 @@ MODEL_RETRIES = RetryPolicy(
 )
 """For worker deaths. What a provider does is retried as `perdure.runs.retries` says, within
 this number of attempts: the activity sets each delay, and says when it gives up."""
+
+
+OUTCOME_BACKSTOP = timedelta(days=365)
+"""A Run may wait for people; the activity that waits for its end is alive as it heartbeats."""
 
 
 def start_model(
@@ -71,6 +78,32 @@ async def request_cancel(request: CancelRequest) -> None:
         start_to_close_timeout=timedelta(seconds=5),
         schedule_to_close_timeout=timedelta(minutes=1),
     )
+
+
+async def run_outcome(run_id: str) -> RunOutcome:
+    """Read, in a Session, what a Run has left once it has ended."""
+    outcome: RunOutcome = await workflow.execute_activity(
+        sessions.RUN_OUTCOME,
+        OutcomeRequest(run_id=run_id),
+        result_type=RunOutcome,
+        summary=run_id,
+        start_to_close_timeout=OUTCOME_BACKSTOP,
+        heartbeat_timeout=timedelta(seconds=DEFAULT_HEARTBEAT_S),
+        retry_policy=RetryPolicy(maximum_interval=timedelta(seconds=30)),
+    )
+    return outcome
+
+
+async def open_runs(session_id: str) -> tuple[str, ...]:
+    """Return the Runs that an earlier Session of this name has left behind."""
+    found: OpenRuns = await workflow.execute_local_activity(
+        sessions.OPEN_RUNS,
+        session_id,
+        result_type=OpenRuns,
+        start_to_close_timeout=timedelta(seconds=5),
+        schedule_to_close_timeout=timedelta(minutes=1),
+    )
+    return found.run_ids
 
 
 def _model_summary(request: ModelRequest) -> str:

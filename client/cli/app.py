@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from perdure.client.cli import commands, continuing, local
+from perdure.client.cli import commands, continuing, local, steering
 from perdure.client.cli.session import execute, settings
 from perdure.client.continuing import Fork
 from perdure.client.listing import RunFilter
@@ -116,6 +116,32 @@ def cancel(
 ) -> None:
     """Ask a Run to stop."""
     execute(commands.cancel(settings(), run_id, reason, mode, as_json=as_json), as_json=as_json)
+
+
+@app.command()
+def send(
+    run_id: RunId,
+    text: Annotated[str, typer.Argument(help="What the user says; - reads standard input.")],
+    as_json: Json = False,
+) -> None:
+    """Say something to a Run that is going on; it joins before the next model call."""
+    execute(steering.send(settings(), run_id, text, as_json=as_json), as_json=as_json)
+
+
+@app.command()
+def pause(
+    run_id: RunId,
+    reason: Annotated[str, typer.Option(help="Shown while the Run is paused.")] = "",
+    as_json: Json = False,
+) -> None:
+    """Pause a Run: what is in flight ends, nothing new starts."""
+    execute(steering.pause(settings(), run_id, reason, as_json=as_json), as_json=as_json)
+
+
+@app.command()
+def unpause(run_id: RunId, as_json: Json = False) -> None:
+    """Let a paused Run go on."""
+    execute(steering.unpause(settings(), run_id, as_json=as_json), as_json=as_json)
 
 
 @app.command()

@@ -41,6 +41,8 @@ def run_view(run: Run, pending: list[PendingStep] | None = None, *, live: bool =
         parts.append(Text("Waiting for a worker to take it.", style="yellow"))
     if run.waiting_on is not None:
         parts.append(Text(f"Waiting: {_waiting(run.waiting_on, run.run_id)}", style="yellow"))
+    elif run.pause_reason is not None:
+        parts.append(Text("Pausing: what is in flight ends first.", style="yellow"))
     parts.append(steps_table(run, {each.step: each for each in pending or ()}, live))
     if run.output:
         parts.append(Padding(Text(run.output), (1, 0)))
@@ -52,6 +54,9 @@ def run_view(run: Run, pending: list[PendingStep] | None = None, *, live: bool =
 def _waiting(waiting: WaitingOn, run_id: str) -> str:
     if waiting.type == "limit":
         return f"{waiting.detail} Raise it: perdure limits {run_id} NAME=NUMBER"
+    if waiting.type == "pause":
+        why = f": {waiting.detail}" if waiting.detail else ""
+        return f"paused{why}. Let it go on: perdure unpause {run_id}"
     return f"{waiting.type}, {waiting.detail}"
 
 
@@ -85,7 +90,7 @@ def elapsed(run: Run) -> str:
 
 
 def steps_table(run: Run, pending: dict[int, PendingStep], live: bool) -> Table:
-    """Return the Steps of a Run, one a row."""
+    """Return the Steps of a Run, one a row, and between them what people said meanwhile."""
     table = Table(box=None, show_header=False, padding=(0, 1), pad_edge=False)
     table.add_column(justify="right", style="dim")
     table.add_column()
@@ -95,11 +100,20 @@ def steps_table(run: Run, pending: dict[int, PendingStep], live: bool) -> Table:
     shown = run.steps[-SHOWN_STEPS:] if live else run.steps
     if len(shown) < len(run.steps):
         table.add_row("", "", "", Text(f"{len(run.steps) - len(shown)} earlier Steps"), "")
+    else:
+        _add_told(table, run, 0)
     for step in shown:
         used = f"{step.usage.total_tokens:,} tokens" if step.usage else ""
         what = Text(_said(run, step, pending.get(step.number)))
         table.add_row(str(step.number), MARKS[step.status], Text(step.name), what, used)
+        _add_told(table, run, step.number)
     return table
+
+
+def _add_told(table: Table, run: Run, after_step: int) -> None:
+    for each in run.follow_ups:
+        if each.after_step == after_step:
+            table.add_row("", ">", "message", Text(_short(each.text)), "")
 
 
 def steps_list(run: Run) -> Table:

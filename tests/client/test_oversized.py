@@ -93,7 +93,6 @@ async def test_the_largest_of_each_is_accepted(engine: Engine) -> None:
             name,
             "😀" * 1000,
             context=given,
-            session_id=name,
             run_id=name,
             metadata={"note": "x" * (MAX_METADATA_BYTES - 20)},
         )

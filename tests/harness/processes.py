@@ -12,7 +12,9 @@ START_TIMEOUT_S = 60.0
 
 
 @asynccontextmanager
-async def perdure(*arguments: str, env: Mapping[str, str] | None = None) -> AsyncIterator[Process]:
+async def perdure(
+    *arguments: str, env: Mapping[str, str] | None = None, stdin: int | None = None
+) -> AsyncIterator[Process]:
     """Run `perdure …` for the length of the block; what is left of it then is killed."""
     process = await asyncio.create_subprocess_exec(
         sys.executable,
@@ -20,6 +22,7 @@ async def perdure(*arguments: str, env: Mapping[str, str] | None = None) -> Asyn
         "perdure",
         *arguments,
         env=os.environ | dict(env or {}),
+        stdin=stdin,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,
     )

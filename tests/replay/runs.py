@@ -155,6 +155,62 @@ async def compacted(engine: Engine) -> str:
     return await engine.start("narrow")
 
 
+async def told(engine: Engine) -> str:
+    gates = [Gate(), Gate()]
+    adding = tool_calls(call("add", {"a": 1, "b": 1}))
+    engine.model.script([adding.hold(gates[0]), text("Two.").hold(gates[1]), text("Done.")])
+    run_id = await engine.start("adder")
+    await gates[0].reached
+    await engine.manager.send_message(run_id, "Be quick.", message_id="m1")
+    gates[0].open()
+    await gates[1].reached
+    handle = engine.client.get_workflow_handle(run_id)
+    for said, message_id in (("Thanks.", "m2"), ("Be quick.", "m1")):
+        await handle.signal("message", {"text": said, "message_id": message_id})
+    gates[1].open()
+    return run_id
+
+
+async def paused_by_a_person(engine: Engine) -> str:
+    gate = Gate()
+    engine.model.script([tool_calls(call("add", {"a": 1, "b": 1})).hold(gate), text("Done.")])
+    run_id = await engine.start("adder", limits=Limits(max_turns=1), on_limit="pause")
+    await gate.reached
+    await engine.manager.pause(run_id, "let me see")
+    gate.open()
+    for waited, go_on in (
+        ("pause", lambda: engine.manager.unpause(run_id)),
+        ("limit", lambda: engine.manager.pause(run_id)),
+        ("pause", lambda: engine.manager.raise_limits(run_id, Limits(max_turns=2))),
+        ("pause", lambda: engine.manager.send_message(run_id, "Go on.", message_id="m1")),
+        ("pause", lambda: engine.manager.unpause(run_id)),
+    ):
+
+        async def waits(waited: str = waited) -> bool:
+            waiting = (await engine.manager.get_run(run_id)).waiting_on
+            return waiting is not None and waiting.type == waited
+
+        await soon(waits)
+        await go_on()
+    return run_id
+
+
+async def cancelled_while_paused(engine: Engine) -> str:
+    gate = Gate()
+    engine.model.script([tool_calls(call("add", {"a": 1, "b": 1})).hold(gate)])
+    run_id = await engine.start("adder")
+    await gate.reached
+    await engine.manager.pause(run_id)
+    gate.open()
+
+    async def waits() -> bool:
+        return (await engine.manager.get_run(run_id)).waiting_on is not None
+
+    await soon(waits)
+    await engine.manager.cancel(run_id, "enough")
+    return run_id
+
+
 KINDS: dict[str, Callable[[Engine], Awaitable[str]]] = {
     each.__name__: each
     for each in (
@@ -174,5 +230,8 @@ KINDS: dict[str, Callable[[Engine], Awaitable[str]]] = {
         forked,
         fallen_back,
         compacted,
+        told,
+        paused_by_a_person,
+        cancelled_while_paused,
     )
 }

@@ -12,130 +12,24 @@ from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn
 
 from perdure.client.continuing import Fork, forked_start
-from perdure.runs import record
-from perdure.runs.contract import Resumption
+from perdure.runs import record, steering
+from perdure.runs.contract import MessageRequest, PauseRequest, Resumption
 from perdure.runs.decide import CallModel, CallTools, Finish, Pause, decide
-from perdure.runs.errors import ErrorCode, RunError, error
-from perdure.runs.events import CancelRequested, ContextBundle, Event, RunStart
-from perdure.runs.limits import Limits, Terms, Timeouts
-from perdure.runs.messages import AssistantMessage, UserMessage, wire
+from perdure.runs.errors import RunError
+from perdure.runs.events import Event, RunStart
+from perdure.runs.limits import Limits
+from perdure.runs.messages import wire
 from perdure.runs.requests import model_request
 from perdure.runs.run import Run
-from perdure.runs.steps import ModelReply, RequestedCall, Step, ToolReply
+from perdure.runs.steps import ModelReply, Step, ToolReply
 from perdure.runs.transcript import messages
-from perdure.runs.usage import InputTokensDetails, ModelUsage, OutputTokensDetails
 from tests.harness.transcript_rules import check_request
 from tests.runs.building import at, with_mark
+from tests.runs.drawing import ODDS, TEXT, model_outcomes, starts, tool_outcomes
 
-TEXT = st.text(st.characters(codec="utf-8"), max_size=12)
-TOKENS = st.integers(0, 50)
-WINDOWS = st.none() | st.integers(10, 400)
 PLENTY = Limits(
     max_turns=99, max_tool_calls=999, max_identical_calls=99, max_tokens=99_999, max_cost=999
 )
-ODDS = st.sampled_from([True, True, True, False])
-ENDED_MODEL_CODES = [
-    ErrorCode.LLM_UNAVAILABLE,
-    ErrorCode.STREAM_INCOMPLETE,
-    ErrorCode.REFUSED,
-    ErrorCode.CONTEXT_OVERFLOW,
-    ErrorCode.MAX_OUTPUT,
-    ErrorCode.CANCELLED,
-]
-ENDED_TOOL_CODES = [ErrorCode.TOOL_FAILED, ErrorCode.OUTCOME_UNKNOWN, ErrorCode.CANCELLED]
-
-
-@st.composite
-def starts(draw: DrawFn) -> RunStart:
-    """Draw what a Run is started with; limits are low, so that they are met."""
-    earlier = st.lists(st.tuples(TEXT, TEXT), max_size=2)
-    context = [
-        message
-        for asked, told in draw(earlier)
-        for message in (UserMessage(content=asked), AssistantMessage(content=told))
-    ]
-    low = st.none() | st.integers(1, 6)
-    return RunStart(
-        agent="helper",
-        input=draw(TEXT),
-        context=ContextBundle(messages=tuple(context), variables={"n": 1}),
-        on_limit=draw(st.sampled_from([None, "stop", "finalize", "pause"])),
-        limits=Limits(
-            max_turns=draw(low),
-            max_identical_calls=draw(st.none() | st.integers(1, 3)),
-            max_tool_calls=draw(low),
-            max_tokens=draw(st.none() | st.integers(50, 400)),
-            max_cost=draw(st.none() | st.integers(1, 4)),
-        ),
-        timeouts=Timeouts(run_s=60),
-    )
-
-
-@st.composite
-def usages(draw: DrawFn) -> ModelUsage:
-    """Draw a call's usage; costs are quarters, whose sums are exact."""
-    return ModelUsage(
-        model=draw(st.sampled_from(["m", "n"])),
-        input_tokens=draw(TOKENS),
-        output_tokens=draw(TOKENS),
-        input_tokens_details=InputTokensDetails(cached_tokens=draw(TOKENS)),
-        output_tokens_details=OutputTokensDetails(reasoning_tokens=draw(TOKENS)),
-        model_calls=1,
-        cost=draw(st.integers(0, 4)) / 4,
-        unpriced_calls=draw(st.integers(0, 1)),
-        complete=draw(st.booleans()),
-    )
-
-
-@st.composite
-def calls(draw: DrawFn) -> tuple[RequestedCall, ...]:
-    """Draw a turn's tool calls, often none: the ids are those of every other turn."""
-    if not draw(ODDS):
-        return ()
-    refused = st.none() | st.just(error(ErrorCode.TOOL_ARGUMENTS_INVALID))
-    return tuple(
-        RequestedCall(
-            call_id=f"c{number}",
-            name="look",
-            arguments='{"at": "ö"}',
-            rejection=rejection,
-            raw_arguments=None if rejection is None else "{at",
-        )
-        for number, rejection in enumerate(draw(st.lists(refused, min_size=1, max_size=4)))
-    )
-
-
-@st.composite
-def model_outcomes(draw: DrawFn) -> ModelReply | RunError:
-    """Draw what a model Step ends with: an answer, an unusable one, or an error."""
-    if draw(st.integers(0, 9)) == 9:
-        fallback = draw(st.sampled_from([None, "n"]))
-        return error(draw(st.sampled_from(ENDED_MODEL_CODES)), fallback=fallback)
-    why = draw(st.sampled_from(ENDED_MODEL_CODES)) if draw(st.integers(0, 9)) == 9 else None
-    return ModelReply(
-        model="m",
-        text=draw(st.none() | TEXT),
-        refusal=draw(st.sampled_from([None, None, None, "No."])),
-        calls=() if why is not None else draw(calls()),
-        finish_reason="stop",
-        usage=draw(usages()),
-        attempt=draw(st.integers(1, 3)),
-        error=None if why is None else error(why),
-        terms=draw(
-            st.none()
-            | st.builds(Terms, limits=st.just(Limits(max_turns=8)), context_window=WINDOWS)
-        ),
-    )
-
-
-@st.composite
-def tool_outcomes(draw: DrawFn) -> ToolReply | RunError:
-    """Draw what a tool Step ends with: a result, one that tells of an error, or an error."""
-    code = draw(st.sampled_from([None, None, *ENDED_TOOL_CODES]))
-    if code is None:
-        return ToolReply(text=draw(TEXT), attempt=draw(st.integers(1, 2)))
-    why = error(code)
-    return ToolReply(text="It failed.", error=why) if draw(st.booleans()) else why
 
 
 class Simulation:
@@ -146,10 +40,11 @@ class Simulation:
         self.events: list[Event] = [first]
         self.run = Run.begin(first)
 
-    def emit(self, event: Event) -> None:
-        """Let an Event happen."""
-        self.run = self.run.apply(event)
-        self.events.append(event)
+    def emit(self, event: Event | None) -> None:
+        """Let an Event happen, if there is one."""
+        if event is not None:
+            self.run = self.run.apply(event)
+            self.events.append(event)
 
     @property
     def now(self) -> Any:
@@ -180,8 +75,7 @@ class Simulation:
                 for call in decision.calls:
                     self.emit(record.tool_step_started(self.run, self.now, call.name, call.call_id))
             case Pause():
-                if self.run.waiting_on is None:
-                    self.emit(record.paused(self.run, self.now))
+                self.emit(record.paused(self.run, self.now))
             case Finish():
                 self.emit(record.ended(self.run, self.now, decision))
 
@@ -201,19 +95,44 @@ class Simulation:
 
     def stop(self, by: str) -> None:
         """Ask the Run to stop, as a user, at once or not, or because its time is up."""
-        event: CancelRequested | None
         if by == "deadline":
-            event = record.deadline_passed(self.run, self.now)
+            self.emit(record.deadline_passed(self.run, self.now))
         else:
-            event = record.cancel_requested(self.run, self.now, "Enough.", by)  # type: ignore[arg-type]
-        if event is not None:
-            self.emit(event)
+            self.emit(record.cancel_requested(self.run, self.now, "Enough.", by))  # type: ignore[arg-type]
 
     def raise_limits(self) -> None:
-        """Let a person raise all limits, and the Run go on if it waited for that."""
+        """Let a person raise all limits."""
         self.emit(record.limits_raised(self.run, self.now, PLENTY))
-        if self.run.waiting_on is not None:
+        self.wake()
+
+    def say(self, message_id: str, text: str) -> None:
+        """Let a person say something, if the Run takes it."""
+        if self.run.cancel is None:
+            said = MessageRequest(text=text, message_id=message_id)
+            self.emit(steering.message_accepted(self.run, self.now, said))
+            self.wake()
+
+    def pause(self, reason: str) -> None:
+        """Let a person pause the Run."""
+        request = PauseRequest(reason=reason)
+        self.emit(steering.pause_requested(self.run, self.now, request))
+        self.wake()
+
+    def unpause(self) -> None:
+        """Let a person end that pause."""
+        self.emit(steering.unpause_requested(self.run, self.now))
+        self.wake()
+
+    def wake(self) -> None:
+        """Do what the workflow does that waits and is told something."""
+        waiting = self.run.waiting_on
+        if waiting is None or self.run.cancel is not None:
+            return
+        decision = decide(self.run)
+        if not isinstance(decision, Pause):
             self.emit(record.unpaused(self.run, self.now))
+        elif waiting.type != ("pause" if decision.limit is None else "limit"):
+            self.emit(record.paused(self.run, self.now))
 
     def resume(self) -> None:
         """Let the Run go on that has ended without completing."""
@@ -252,7 +171,22 @@ def _drive(draw: DrawFn, simulation: Simulation) -> None:
             simulation.resume()
         if action == stops_after:
             simulation.stop(draw(st.sampled_from(["now", "after_step", "rollback", "deadline"])))
+        _steer(draw, simulation)
         _act(draw, simulation)
+
+
+def _steer(draw: DrawFn, simulation: Simulation) -> None:
+    """Now and then, let a person say something, pause the Run, or let it go on."""
+    what = draw(st.integers(0, 15))
+    if simulation.run.is_terminal:
+        return
+    if what in (1, 2):
+        # Few ids: some come twice.
+        simulation.say(f"m{draw(st.integers(0, 5))}", draw(TEXT))
+    elif what == 3:
+        simulation.pause(draw(TEXT))
+    elif what == 4:
+        simulation.unpause()
 
 
 def _act(draw: DrawFn, simulation: Simulation) -> None:
@@ -261,7 +195,7 @@ def _act(draw: DrawFn, simulation: Simulation) -> None:
     if simulation.run.status == "pending":
         simulation.start()
     elif simulation.run.waiting_on is not None and simulation.run.cancel is None:
-        simulation.raise_limits()
+        simulation.raise_limits() if draw(st.booleans()) else simulation.unpause()
     elif not in_flight:
         simulation.go_on()
     elif in_flight[0].kind == "model":

@@ -18,7 +18,12 @@ NAMES = {
     "DEFAULT_TASK_QUEUE": "perdure",
     "RUN_WORKFLOW": "Run",
     "CANCEL_SIGNAL": "cancel",
+    "BEGIN_SIGNAL": "begin",
+    "MESSAGE_SIGNAL": "message",
     "RAISE_LIMITS_UPDATE": "raise_limits",
+    "SEND_MESSAGE_UPDATE": "send_message",
+    "PAUSE_UPDATE": "pause",
+    "UNPAUSE_UPDATE": "unpause",
     "RUN_QUERY": "run",
     "STATUS_QUERY": "status",
     "TRANSCRIPT_QUERY": "transcript",
@@ -31,10 +36,13 @@ NAMES = {
     "TOKENS_ATTRIBUTE": "PerdureTokens",
     "COST_ATTRIBUTE": "PerdureCost",
     "WAITING_ATTRIBUTE": "PerdureWaiting",
+    "RESUMED_MEMO": "perdure_resumed",
+    "REQUEST_MEMO": "perdure_request",
+    "CREATED_MEMO": "perdure_created",
 }
 
 FIELDS: dict[str, set[str]] = {
-    "Resumption": {"first_execution", "limits", "timeouts"},
+    "Resumption": {"first_execution", "limits", "timeouts", "budget"},
     "RunRequest": {"start", "carried", "resumption"},
     "RunResult": {"output", "turns", "usage"},
     "ModelRequest": {
@@ -61,8 +69,12 @@ FIELDS: dict[str, set[str]] = {
         "idempotency_key",
         "variables",
     },
-    "CancelRequest": {"reason", "mode"},
+    "CancelRequest": {"reason", "mode", "by"},
+    "BeginRequest": {"share"},
+    "MessageRequest": {"text", "message_id"},
     "RaiseLimitsRequest": {"limits"},
+    "PauseRequest": {"reason"},
+    "UnpauseRequest": set(),
     "RunPageRequest": {"after_step", "max_bytes"},
     "RunPage": {"run", "next_after_step"},
     "TranscriptPageRequest": {"start", "max_bytes"},
@@ -87,6 +99,9 @@ EVENT_TYPES = [
     "run.cancel_requested",
     "run.paused",
     "run.unpaused",
+    "run.message.accepted",
+    "run.pause_requested",
+    "run.unpause_requested",
     "run.limits.raised",
     "run.resumed",
     "run.completed",
@@ -106,7 +121,9 @@ STOP_REASONS = [
     "max_identical_calls",
     "max_output",
     "deadline",
+    "queue_expired",
     "user_cancel",
+    "superseded",
     "content_filter",
     "refusal",
     "error",
@@ -146,6 +163,7 @@ ERROR_CODES = [
     "max_identical_calls",
     "max_output",
     "run_timeout",
+    "queue_expired",
     "terminated",
     "internal",
     "payload_too_large",
@@ -154,6 +172,11 @@ ERROR_CODES = [
     "run_already_exists",
     "run_already_terminal",
     "run_not_resumable",
+    "session_not_found",
+    "session_busy",
+    "session_limit",
+    "queue_full",
+    "idempotency_conflict",
     "engine_unavailable",
     "no_worker",
     "configuration",
@@ -189,6 +212,23 @@ def test_event_types_are_frozen() -> None:
     union, _ = typing.get_args(events.Event)
     kinds: list[type[BaseModel]] = list(typing.get_args(union))
     assert [kind.model_fields["type"].default for kind in kinds] == EVENT_TYPES
+
+
+def test_what_stops_a_run_and_how_is_frozen() -> None:
+    assert typing.get_args(events.CancelMode) == ("now", "after_step", "rollback")
+    assert typing.get_args(events.StoppedBy) == ("user", "deadline", "queue", "session")
+
+
+@pytest.mark.parametrize(
+    ("model", "fields"),
+    [
+        (events.SessionShare, {"context", "budget", "context_window"}),
+        (events.ContextBundle, {"messages", "variables"}),
+        (events.RunStarted, {"run_id", "sequence_number", "at", "type", "share"}),
+    ],
+)
+def test_what_a_session_gives_a_run_is_frozen(model: type[BaseModel], fields: set[str]) -> None:
+    assert set(model.model_fields) == fields
 
 
 def test_statuses_of_steps_and_calls_and_what_a_run_waits_for_are_frozen() -> None:

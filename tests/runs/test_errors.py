@@ -13,6 +13,11 @@ CODES: dict[type[PerdureError], ErrorCode] = {
     errors.RunAlreadyExists: ErrorCode.RUN_ALREADY_EXISTS,
     errors.RunAlreadyTerminal: ErrorCode.RUN_ALREADY_TERMINAL,
     errors.RunNotResumable: ErrorCode.RUN_NOT_RESUMABLE,
+    errors.SessionNotFound: ErrorCode.SESSION_NOT_FOUND,
+    errors.SessionBusy: ErrorCode.SESSION_BUSY,
+    errors.SessionLimitReached: ErrorCode.SESSION_LIMIT,
+    errors.QueueFull: ErrorCode.QUEUE_FULL,
+    errors.IdempotencyConflict: ErrorCode.IDEMPOTENCY_CONFLICT,
     errors.EngineUnavailable: ErrorCode.ENGINE_UNAVAILABLE,
     errors.NoWorker: ErrorCode.NO_WORKER,
     errors.StorageUnavailable: ErrorCode.STORAGE_UNAVAILABLE,
@@ -55,15 +60,22 @@ def test_each_exception_has_a_code_of_its_own() -> None:
 
 @pytest.mark.parametrize("kind", list(CODES))
 def test_an_exception_says_what_and_the_way_out(kind: type[PerdureError]) -> None:
-    raised = kind("There is none.", hint="Look elsewhere.")
+    # Which Run is going on is said by one of them, to programs.
+    more = {"active_run_id": "r1"} if kind is errors.SessionBusy else {}
+    raised = kind("There is none.", hint="Look elsewhere.", **more)
     assert str(raised) == "There is none. Look elsewhere."
     assert (raised.message, raised.hint, raised.code) == (
         "There is none.",
         "Look elsewhere.",
         CODES[kind],
     )
-    assert kind("Oh.", code=ErrorCode.PAYLOAD_TOO_LARGE).code is ErrorCode.PAYLOAD_TOO_LARGE
+    if kind is not errors.SessionBusy:
+        assert kind("Oh.", code=ErrorCode.PAYLOAD_TOO_LARGE).code is ErrorCode.PAYLOAD_TOO_LARGE
     assert kind.code is CODES[kind]
+
+
+def test_that_a_session_is_busy_says_with_which_run() -> None:
+    assert errors.SessionBusy("It is.", active_run_id="r1").active_run_id == "r1"
 
 
 def test_the_drawn_tree_shows_every_exception() -> None:

@@ -11,15 +11,22 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from perdure.runs import pages
-from perdure.runs.contract import RunPage, RunPageRequest, TranscriptPageRequest
+from perdure.runs import pages, steering
+from perdure.runs.contract import (
+    MessageRequest,
+    PauseRequest,
+    RunPage,
+    RunPageRequest,
+    TranscriptPageRequest,
+)
 from perdure.runs.errors import IllegalEvent
-from perdure.runs.events import event_from_json
-from perdure.runs.messages import AssistantMessage, Message, wire
+from perdure.runs.events import MessageAccepted, event_from_json
+from perdure.runs.messages import AssistantMessage, Message, UserMessage, wire
 from perdure.runs.run import Run
 from perdure.runs.steps import Mark
 from perdure.runs.transcript import SUMMARY, advance, messages, since_last_answer
 from perdure.runs.usage import Usage
+from tests.harness.engine import without_times
 from tests.runs.building import moves
 from tests.runs.simulation import Simulation, assert_transcript_is_valid, folded, simulations
 
@@ -115,6 +122,58 @@ def test_any_prefix_of_the_events_and_the_rest_make_the_whole(
     assert folded(simulation.events[cut:], carried) == simulation.run
 
 
+ARRIVALS = ("run.step.completed", "run.step.failed", "run.cancel_requested")
+TOLD = ("run.message.accepted", "run.pause_requested", "run.unpause_requested", "run.limits.raised")
+
+
+@simulated
+@given(SIMULATIONS)
+def test_what_people_say_and_what_arrives_with_it_may_come_in_either_order(
+    simulation: Simulation,
+) -> None:
+    """The workflow hears updates and signals first, wherever the history has them."""
+    for number, (one, other) in enumerate(pairwise(simulation.events), start=1):
+        types = {one.type, other.type}
+        if types.isdisjoint(TOLD) or types.isdisjoint(ARRIVALS):
+            continue
+        before = folded(simulation.events[: number - 1])
+        swapped = before
+        for event in (other, one):
+            swapped = swapped.apply(event.model_copy(update=swapped.stamp(simulation.now)))
+        assert without_times(swapped) == without_times(before.apply(one).apply(other))
+
+
+@simulated
+@given(SIMULATIONS, st.data())
+def test_what_arrives_does_not_decide_whether_a_message_or_a_pause_is_taken(
+    simulation: Simulation, data: st.DataObject
+) -> None:
+    request = MessageRequest(text="Hear!", message_id=f"m{data.draw(st.integers(0, 5))}")
+    runs = [folded(simulation.events[:n]) for n in range(1, len(simulation.events) + 1)]
+    for event, (before, after) in zip(simulation.events[1:], pairwise(runs), strict=True):
+        if event.type in ARRIVALS:
+            for taken in (
+                lambda run: steering.message_accepted(run, simulation.now, request),
+                lambda run: steering.pause_requested(run, simulation.now, PauseRequest()),
+                lambda run: steering.unpause_requested(run, simulation.now),
+            ):
+                assert (taken(before) is None) == (taken(after) is None)
+
+
+@simulated
+@given(SIMULATIONS)
+def test_every_message_is_in_the_transcript_until_it_is_summed_up(simulation: Simulation) -> None:
+    run = simulation.run
+    accepted = [e.message_id for e in simulation.events if isinstance(e, MessageAccepted)]
+    kept = [each.message_id for each in run.follow_ups if each.message_id]
+    assert kept[len(kept) - len(accepted) :] == accepted
+    assert len(set(kept)) == len(kept)
+    if run.compaction is None and run.current_step is None:
+        said = [each.content for each in messages(run) if isinstance(each, UserMessage)]
+        opening = sum(isinstance(each, UserMessage) for each in run.context.messages) + 1
+        assert said[opening:] == [each.text for each in run.follow_ups]
+
+
 @simulated
 @given(SIMULATIONS, PAGE_BYTES)
 def test_pages_of_any_size_join_to_the_same_run(simulation: Simulation, max_bytes: int) -> None:
@@ -192,4 +251,4 @@ def test_all_text_of_the_transcript_is_counted_against_its_limit(simulation: Sim
 def test_the_status_report_says_what_the_run_says(simulation: Simulation) -> None:
     run = simulation.run
     report = pages.status_report(run)
-    assert report.model_dump() == {name: getattr(run, name) for name in type(report).model_fields}
+    assert dict(report) == {name: getattr(run, name) for name in type(report).model_fields}

@@ -13,7 +13,7 @@ from perdure.runs.run import Run
 from perdure.runs.steps import ToolReply
 from perdure.runs.usage import ModelUsage, Usage
 from tests.runs.building import answered, asking, ended_step, executed, reply, running, wanted
-from tests.runs.simulation import usages
+from tests.runs.drawing import usages
 
 
 def two_turns(limits: Limits) -> Run:

@@ -63,6 +63,9 @@ async def use() -> None:
         seen: Event = event
         assert seen.run_id == run_id
     assert_type(await manager.cancel(run_id, mode="after_step"), Run)
+    assert_type(await manager.send_message(run_id, "And Turku?", message_id="m1"), Run)
+    assert_type(await manager.pause(run_id, "lunch"), Run)
+    assert_type(await manager.unpause(run_id), Run)
     assert_type(await manager.resume(run_id, limits=Limits(max_turns=9)), Run)
     assert_type(await manager.fork(run_id, Fork(step=1, message="Bergen?")), str)
     assert_type(await population("Oslo"), int)

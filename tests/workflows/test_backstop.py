@@ -8,6 +8,7 @@ from perdure import Agent, Timeouts
 from perdure.client import launch
 from perdure.runs.errors import ErrorCode
 from perdure.runs.status import RunStatus, StopReason
+from perdure.workflows import starting
 from tests.harness.engine import Engine, assert_event_stream
 from tests.harness.scripted_openai import text
 
@@ -20,7 +21,7 @@ async def test_a_run_without_a_worker_reads_as_timeout_and_can_be_resumed(
 
     with monkeypatch.context() as patched:
         patched.setattr(launch, "require_worker", nobody)
-        patched.setattr(launch, "BACKSTOP", timedelta(0))
+        patched.setattr(starting, "BACKSTOP", timedelta(0))
         run_id = await engine.start("clerk", timeouts=Timeouts(run_s=1))
         late = await engine.manager.wait(run_id)
     assert (late.status, late.stop_reason) == (RunStatus.TIMEOUT, StopReason.DEADLINE)

@@ -1,0 +1,56 @@
+"""The activities of a Session: what it can't know from its own history."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+from temporalio import activity
+
+from perdure.runs.errors import RunNotFound
+from perdure.runs.run import Run
+from perdure.runs.status import RunStatus
+from perdure.runs.usage import Usage
+from perdure.sessions import contract
+from perdure.sessions.contract import OpenRuns, OutcomeRequest
+from perdure.sessions.outcome import RunOutcome, outcome
+
+ALIVE_EVERY_S = 2.0
+
+
+class SessionActivities:
+    """Reads Runs for their Sessions.
+
+    Args:
+        ended: Returns a Run once it has ended; raises `RunNotFound`.
+        open_runs: Returns the ids of a Session's Runs that have not ended, oldest first.
+    """
+
+    def __init__(
+        self,
+        ended: Callable[[str], Awaitable[Run]],
+        open_runs: Callable[[str], Awaitable[list[str]]],
+    ) -> None:
+        self._ended = ended
+        self._open_runs = open_runs
+
+    @activity.defn(name=contract.RUN_OUTCOME)
+    async def run_outcome(self, request: OutcomeRequest) -> RunOutcome:
+        """Wait for a Run's end, and return what it leaves; a deleted one leaves nothing."""
+        alive = asyncio.create_task(_heartbeats())
+        try:
+            return outcome(await self._ended(request.run_id))
+        except RunNotFound:
+            lost = Usage(complete=False)
+            return RunOutcome(run_id=request.run_id, status=RunStatus.CANCELLED, usage=lost)
+        finally:
+            alive.cancel()
+
+    @activity.defn(name=contract.OPEN_RUNS)
+    async def open_runs(self, session_id: str) -> OpenRuns:
+        """Return the Runs of a Session that have not ended."""
+        return OpenRuns(run_ids=tuple(await self._open_runs(session_id)))
+
+
+async def _heartbeats() -> None:
+    while True:
+        activity.heartbeat()
+        await asyncio.sleep(ALIVE_EVERY_S)

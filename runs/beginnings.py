@@ -1,0 +1,54 @@
+"""How a Run begins: what it starts from, its wait for its turn in a Session, the turn itself."""
+
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+from perdure.runs.events import ContextBundle, RunStart, RunStarted, SessionShare
+from perdure.runs.limits import DEFAULT_QUEUE_S
+from perdure.runs.status import WaitingOn
+
+if TYPE_CHECKING:
+    from perdure.runs.run import Run
+
+
+def chars(context: ContextBundle) -> int:
+    """Return how many characters the messages of a context hold."""
+    return sum(len(message.content or "") for message in context.messages)
+
+
+def queue(start: RunStart, at: datetime) -> WaitingOn | None:
+    """Return what a Run waits for that is to wait for its turn.
+
+    Its position is its Session's to tell: it changes without the Run.
+    """
+    if not start.queued:
+        return None
+    patience = timedelta(seconds=start.timeouts.queue_s or DEFAULT_QUEUE_S)
+    return WaitingOn(type="queue", since=at, expires_at=at + patience)
+
+
+def begun(run: "Run", event: RunStarted) -> dict[str, Any]:
+    """Return what changes when a Run begins to work.
+
+    Its turn may come in the same moment as the end of its patience: then it has its turn.
+    """
+    changes: dict[str, Any] = {"started_at": event.at, "waiting_on": None}
+    if run.cancel is not None and run.cancel.by == "queue":
+        changes["cancel"] = None
+    return changes | shared(run, event.share)
+
+
+def shared(run: "Run", share: SessionShare | None) -> dict[str, Any]:
+    """Return what changes by what a Session gives: the caller's own variables win."""
+    if share is None:
+        return {}
+    context = ContextBundle(
+        messages=share.context.messages + run.context.messages,
+        variables=share.context.variables | run.context.variables,
+    )
+    return {
+        "context": context,
+        "budget": share.budget,
+        "context_window": share.context_window,
+        "transcript_chars": run.transcript_chars + chars(share.context),
+    }

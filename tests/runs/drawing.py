@@ -1,0 +1,118 @@
+"""What hypothesis may draw for a simulated Run: its start, and what its Steps end with."""
+
+from hypothesis import strategies as st
+from hypothesis.strategies import DrawFn
+
+from perdure.runs.errors import ErrorCode, RunError, error
+from perdure.runs.events import ContextBundle, RunStart
+from perdure.runs.limits import Limits, Terms, Timeouts
+from perdure.runs.messages import AssistantMessage, UserMessage
+from perdure.runs.steps import ModelReply, RequestedCall, ToolReply
+from perdure.runs.usage import InputTokensDetails, ModelUsage, OutputTokensDetails
+
+TEXT = st.text(st.characters(codec="utf-8"), max_size=12)
+TOKENS = st.integers(0, 50)
+WINDOWS = st.none() | st.integers(10, 400)
+ODDS = st.sampled_from([True, True, True, False])
+ENDED_MODEL_CODES = [
+    ErrorCode.LLM_UNAVAILABLE,
+    ErrorCode.STREAM_INCOMPLETE,
+    ErrorCode.REFUSED,
+    ErrorCode.CONTEXT_OVERFLOW,
+    ErrorCode.MAX_OUTPUT,
+    ErrorCode.CANCELLED,
+]
+ENDED_TOOL_CODES = [ErrorCode.TOOL_FAILED, ErrorCode.OUTCOME_UNKNOWN, ErrorCode.CANCELLED]
+
+
+@st.composite
+def starts(draw: DrawFn) -> RunStart:
+    """Draw what a Run is started with; limits are low, so that they are met."""
+    earlier = st.lists(st.tuples(TEXT, TEXT), max_size=2)
+    context = [
+        message
+        for asked, told in draw(earlier)
+        for message in (UserMessage(content=asked), AssistantMessage(content=told))
+    ]
+    low = st.none() | st.integers(1, 6)
+    return RunStart(
+        agent="helper",
+        input=draw(TEXT),
+        context=ContextBundle(messages=tuple(context), variables={"n": 1}),
+        on_limit=draw(st.sampled_from([None, "stop", "finalize", "pause"])),
+        limits=Limits(
+            max_turns=draw(low),
+            max_identical_calls=draw(st.none() | st.integers(1, 3)),
+            max_tool_calls=draw(low),
+            max_tokens=draw(st.none() | st.integers(50, 400)),
+            max_cost=draw(st.none() | st.integers(1, 4)),
+        ),
+        timeouts=Timeouts(run_s=60),
+    )
+
+
+@st.composite
+def usages(draw: DrawFn) -> ModelUsage:
+    """Draw a call's usage; costs are quarters, whose sums are exact."""
+    return ModelUsage(
+        model=draw(st.sampled_from(["m", "n"])),
+        input_tokens=draw(TOKENS),
+        output_tokens=draw(TOKENS),
+        input_tokens_details=InputTokensDetails(cached_tokens=draw(TOKENS)),
+        output_tokens_details=OutputTokensDetails(reasoning_tokens=draw(TOKENS)),
+        model_calls=1,
+        cost=draw(st.integers(0, 4)) / 4,
+        unpriced_calls=draw(st.integers(0, 1)),
+        complete=draw(st.booleans()),
+    )
+
+
+@st.composite
+def calls(draw: DrawFn) -> tuple[RequestedCall, ...]:
+    """Draw a turn's tool calls, often none: the ids are those of every other turn."""
+    if not draw(ODDS):
+        return ()
+    refused = st.none() | st.just(error(ErrorCode.TOOL_ARGUMENTS_INVALID))
+    return tuple(
+        RequestedCall(
+            call_id=f"c{number}",
+            name="look",
+            arguments='{"at": "ö"}',
+            rejection=rejection,
+            raw_arguments=None if rejection is None else "{at",
+        )
+        for number, rejection in enumerate(draw(st.lists(refused, min_size=1, max_size=4)))
+    )
+
+
+@st.composite
+def model_outcomes(draw: DrawFn) -> ModelReply | RunError:
+    """Draw what a model Step ends with: an answer, an unusable one, or an error."""
+    if draw(st.integers(0, 9)) == 9:
+        fallback = draw(st.sampled_from([None, "n"]))
+        return error(draw(st.sampled_from(ENDED_MODEL_CODES)), fallback=fallback)
+    why = draw(st.sampled_from(ENDED_MODEL_CODES)) if draw(st.integers(0, 9)) == 9 else None
+    return ModelReply(
+        model="m",
+        text=draw(st.none() | TEXT),
+        refusal=draw(st.sampled_from([None, None, None, "No."])),
+        calls=() if why is not None else draw(calls()),
+        finish_reason="stop",
+        usage=draw(usages()),
+        attempt=draw(st.integers(1, 3)),
+        error=None if why is None else error(why),
+        terms=draw(
+            st.none()
+            | st.builds(Terms, limits=st.just(Limits(max_turns=8)), context_window=WINDOWS)
+        ),
+    )
+
+
+@st.composite
+def tool_outcomes(draw: DrawFn) -> ToolReply | RunError:
+    """Draw what a tool Step ends with: a result, one that tells of an error, or an error."""
+    code = draw(st.sampled_from([None, None, *ENDED_TOOL_CODES]))
+    if code is None:
+        return ToolReply(text=draw(TEXT), attempt=draw(st.integers(1, 2)))
+    why = error(code)
+    return ToolReply(text="It failed.", error=why) if draw(st.booleans()) else why

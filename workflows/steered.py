@@ -1,0 +1,68 @@
+"""The part of the workflow that people talk to: messages and pauses, while the Run goes on.
+
+A handler only records; what follows from it is for `decide`. The client sends updates, which a
+validator can refuse; another workflow can only send a signal, which is passed over then.
+"""
+
+from perdure.runs import contract, pages, steering
+from perdure.runs.contract import MessageRequest, PauseRequest, RunStatusReport, UnpauseRequest
+from perdure.runs.events import Event
+from perdure.runs.run import Run
+from perdure.workflows import visible
+from temporalio import workflow
+
+
+class Steered:
+    """The state of a Run, and how it takes what people tell it."""
+
+    state: Run
+
+    @property
+    def stopping(self) -> bool:
+        """True once the Run was asked to stop."""
+        return self.state.cancel is not None
+
+    def emit(self, event: Event | None) -> None:
+        """Let an Event happen, if there is one: the only way the state changes."""
+        if event is not None:
+            self.state = self.state.apply(event)
+            visible.show(self.state)
+
+    @workflow.update(name=contract.SEND_MESSAGE_UPDATE)
+    def on_send_message(self, request: MessageRequest) -> RunStatusReport:
+        """Let a message join before the next model call."""
+        self.emit(steering.message_accepted(self.state, workflow.now(), request))
+        return pages.status_report(self.state)
+
+    @on_send_message.validator
+    def check_send_message(self, request: MessageRequest) -> None:
+        """Refuse what the Run can't take: the sender keeps it."""
+        steering.check_message(self.state, request)
+
+    @workflow.signal(name=contract.MESSAGE_SIGNAL)
+    def on_message(self, request: MessageRequest) -> None:
+        """Take a message where that is still possible; else nothing is recorded."""
+        if not self.stopping:
+            self.emit(steering.message_accepted(self.state, workflow.now(), request))
+
+    @workflow.update(name=contract.PAUSE_UPDATE)
+    def on_pause(self, request: PauseRequest) -> RunStatusReport:
+        """Let what is in flight end, and start nothing more."""
+        self.emit(steering.pause_requested(self.state, workflow.now(), request))
+        return pages.status_report(self.state)
+
+    @on_pause.validator
+    def check_pause(self, request: PauseRequest) -> None:
+        """Refuse it for a Run that ends anyway."""
+        steering.check_pause(self.state)
+
+    @workflow.update(name=contract.UNPAUSE_UPDATE)
+    def on_unpause(self, request: UnpauseRequest) -> RunStatusReport:
+        """Let a paused Run go on."""
+        self.emit(steering.unpause_requested(self.state, workflow.now()))
+        return pages.status_report(self.state)
+
+    @on_unpause.validator
+    def check_unpause(self, request: UnpauseRequest) -> None:
+        """Refuse it for a Run that ends anyway."""
+        steering.check_unpause(self.state)
