@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable
 
 from temporalio import activity
 
-from perdure.runs.errors import RunNotFound
+from perdure.runs.errors import RunNotFound, StorageUnavailable
 from perdure.runs.run import Run
 from perdure.runs.status import RunStatus
 from perdure.runs.usage import Usage
@@ -21,7 +21,7 @@ class SessionActivities:
 
     Args:
         ended: Returns a Run once it has ended; raises `RunNotFound`.
-        open_runs: Returns the ids of a Session's Runs that have not ended, oldest first.
+        open_runs: Returns the ids of a Session's Runs that have not ended, in order.
     """
 
     def __init__(
@@ -34,20 +34,33 @@ class SessionActivities:
 
     @activity.defn(name=contract.RUN_OUTCOME)
     async def run_outcome(self, request: OutcomeRequest) -> RunOutcome:
-        """Wait for a Run's end, and return what it leaves; a deleted one leaves nothing."""
-        alive = asyncio.create_task(_heartbeats())
+        """Wait for a Run's end, and return what it leaves.
+
+        One that is deleted leaves nothing, nor one that can't be read for good: a Session that
+        waited for it would be stuck.
+        """
+        # A local activity is read for a Run that has ended; Temporal hears nothing from it.
+        alive = None if activity.info().is_local else asyncio.create_task(_heartbeats())
         try:
             return outcome(await self._ended(request.run_id))
         except RunNotFound:
-            lost = Usage(complete=False)
-            return RunOutcome(run_id=request.run_id, status=RunStatus.CANCELLED, usage=lost)
+            return _lost(request.run_id)
+        except StorageUnavailable as exc:
+            if not getattr(exc, "non_retryable", False):
+                raise
+            return _lost(request.run_id)
         finally:
-            alive.cancel()
+            if alive is not None:
+                alive.cancel()
 
     @activity.defn(name=contract.OPEN_RUNS)
     async def open_runs(self, session_id: str) -> OpenRuns:
         """Return the Runs of a Session that have not ended."""
         return OpenRuns(run_ids=tuple(await self._open_runs(session_id)))
+
+
+def _lost(run_id: str) -> RunOutcome:
+    return RunOutcome(run_id=run_id, status=RunStatus.CANCELLED, usage=Usage(complete=False))
 
 
 async def _heartbeats() -> None:

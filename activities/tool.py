@@ -58,6 +58,7 @@ def tool_activity(
             call_id=request.call_id,
             idempotency_key=request.idempotency_key,
             attempt=attempt,
+            variables=request.variables,
         )
         entered(context)
         try:

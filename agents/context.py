@@ -3,6 +3,7 @@
 import threading
 from contextvars import ContextVar
 from dataclasses import dataclass, field
+from typing import Any
 
 from perdure.runs.errors import ConfigurationError
 
@@ -18,6 +19,8 @@ class ToolContext:
     and a second execution has none."""
     attempt: int
     """From 1; above 1 when a worker died under an earlier one."""
+    variables: dict[str, Any] = field(default_factory=dict)
+    """Of the Run and its Session: what the caller wants tools to know, and the model not."""
     stopping: threading.Event = field(default_factory=threading.Event)
     """Set when the Run, or the worker, wants the tool to stop. An async tool is cancelled instead;
     a sync one that takes long looks here now and then."""

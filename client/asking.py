@@ -3,12 +3,12 @@
 import asyncio
 import hashlib
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Any, TypeVar
 
 from temporalio.client import (
     Client,
     WithStartWorkflowOperation,
-    WorkflowExecutionStatus,
     WorkflowUpdateFailedError,
     WorkflowUpdateRPCTimeoutOrCancelledError,
 )
@@ -16,7 +16,7 @@ from temporalio.common import SearchAttributePair, TypedSearchAttributes, Workfl
 from temporalio.exceptions import ApplicationError, WorkflowAlreadyStartedError
 from temporalio.service import RPCError, RPCStatusCode
 
-from perdure.client import follow
+from perdure.client import follow, reports
 from perdure.client.workers import require_worker
 from perdure.runs.contract import RunRequest
 from perdure.runs.errors import (
@@ -37,17 +37,24 @@ from perdure.runs.run import Run
 from perdure.runs.strict_json import strict_json
 from perdure.sessions import contract
 from perdure.sessions.admission import StartRequest
-from perdure.sessions.contract import ResumeRequest, SessionRequest, StartedRun
+from perdure.sessions.contract import (
+    ConfigureRequest,
+    ResumeRequest,
+    SessionReport,
+    SessionRequest,
+    StartedRun,
+)
 from perdure.workflows.session import SessionWorkflow
 from perdure.workflows.visible import SESSION
 
 ANSWER_WITHIN_S = 30.0
 """How long a Session may take to answer: a worker that died is replaced within that."""
-CATCH_UP_S = 10.0
-"""How long a Session may take to notice that its Run has ended."""
-LOOK_EVERY_S = 0.05
+AGAIN_AFTER_S = 0.2
+"""After which Temporal is asked again that has too much to do for this Session."""
 
 T = TypeVar("T")
+Ask = Callable[[], Awaitable[T]]
+"""Asks once; asked anew, it asks again."""
 
 REFUSALS: dict[str, Callable[..., PerdureError]] = {
     ErrorCode.SESSION_LIMIT: SessionLimitReached,
@@ -60,7 +67,7 @@ REFUSALS: dict[str, Callable[..., PerdureError]] = {
 }
 
 
-def starting(client: Client, task_queue: str, request: SessionRequest) -> Any:
+def _starting(client: Client, task_queue: str, request: SessionRequest) -> Any:
     """Return the operation that starts a Session where there is none."""
     return WithStartWorkflowOperation(
         SessionWorkflow.run,
@@ -108,9 +115,6 @@ async def create(client: Client, task_queue: str, request: SessionRequest) -> No
 async def start_run(client: Client, task_queue: str, request: StartRequest) -> StartedRun:
     """Start a Run in its Session, which is started where there is none.
 
-    A Session learns a moment after everybody else that its Run has ended; that it is still busy
-    with it is not taken for an answer.
-
     Raises:
         SessionBusy: When a Run is going on, and this one is not to wait.
         QueueFull: When too many wait.
@@ -121,29 +125,47 @@ async def start_run(client: Client, task_queue: str, request: StartRequest) -> S
         EngineUnavailable: When Temporal does not answer.
     """
     await require_worker(client, task_queue)
-    clock = asyncio.get_running_loop().time
-    until = clock() + CATCH_UP_S
-    while True:
-        try:
-            return await _started(client, task_queue, request)
-        except SessionBusy as exc:
-            if clock() > until or not await _has_ended(client, exc.active_run_id):
-                raise
-        await asyncio.sleep(LOOK_EVERY_S)
-
-
-async def _started(client: Client, task_queue: str, request: StartRequest) -> StartedRun:
     session_id = request.start.session_id or ""
-    operation = starting(client, task_queue, SessionRequest(session_id=session_id))
-    return await answered(
-        session_id,
-        client.execute_update_with_start_workflow(
-            contract.START_RUN_UPDATE,
-            request,
-            start_workflow_operation=operation,
-            result_type=StartedRun,
-        ),
-    )
+
+    asked = partial(_with_start, client, task_queue, session_id)
+    start: Ask[StartedRun] = partial(asked, contract.START_RUN_UPDATE, request, StartedRun)
+    return await caught_up(client, lambda: answered(session_id, start))
+
+
+async def configure(
+    client: Client, task_queue: str, session_id: str, request: ConfigureRequest
+) -> SessionReport:
+    """Change a Session, which begins with this where there is none.
+
+    Raises:
+        NoWorker: When nothing answers.
+        EngineUnavailable: When Temporal does not answer.
+    """
+    asked = partial(_with_start, client, task_queue, session_id)
+    change: Ask[SessionReport] = partial(asked, contract.CONFIGURE_UPDATE, request, SessionReport)
+    return await answered(session_id, change)
+
+
+async def _with_start(
+    client: Client, task_queue: str, session_id: str, update: str, request: object, kind: type[T]
+) -> T:
+    """Ask a Session, which begins with this where there is none.
+
+    One that ends at this very moment lets another one begin.
+    """
+    for last in (False, False, True):
+        operation = _starting(client, task_queue, SessionRequest(session_id=session_id))
+        try:
+            answer: T = await client.execute_update_with_start_workflow(
+                update, request, start_workflow_operation=operation, result_type=kind
+            )
+        except RPCError as exc:
+            if last or not reports.is_missing(exc):
+                raise
+        else:
+            return answer
+        await asyncio.sleep(AGAIN_AFTER_S)
+    raise AssertionError("the last one returns or raises")
 
 
 async def resume_run(client: Client, run: Run, request: RunRequest) -> None:
@@ -158,11 +180,34 @@ async def resume_run(client: Client, run: Run, request: RunRequest) -> None:
     session_id = run.session_id or ""
     handle = client.get_workflow_handle_for(SessionWorkflow.run, contract.workflow_id(session_id))
     asked = ResumeRequest(request=request)
-    await answered(session_id, handle.execute_update(contract.RESUME_RUN_UPDATE, asked))
+    resume: Ask[None] = partial(handle.execute_update, contract.RESUME_RUN_UPDATE, asked)
+    await caught_up(client, lambda: answered(session_id, resume))
 
 
-async def answered(session_id: str, answer: Awaitable[T]) -> T:
+async def caught_up(client: Client, ask: Ask[T]) -> T:
+    """Return the answer of a Session that knows how things are.
+
+    It learns a moment after everybody else that its Run has ended; that it is still busy with
+    it is not taken for an answer.
+
+    Raises:
+        PerdureError: What it refuses with.
+    """
+    clock = asyncio.get_running_loop().time
+    until = clock() + reports.CATCH_UP_S
+    while True:
+        try:
+            return await ask()
+        except SessionBusy as exc:
+            if clock() > until or not await reports.has_ended(client, exc.active_run_id):
+                raise
+        await asyncio.sleep(reports.LOOK_EVERY_S)
+
+
+async def answered(session_id: str, ask: Ask[T]) -> T:
     """Return what a Session answers.
+
+    Temporal lets few ask one Session at a time; it is asked until it lets us.
 
     Raises:
         PerdureError: What it refuses with, in our words.
@@ -171,7 +216,7 @@ async def answered(session_id: str, answer: Awaitable[T]) -> T:
     """
     try:
         async with asyncio.timeout(ANSWER_WITHIN_S):
-            return await answer
+            return await _when_let(ask)
     except (TimeoutError, WorkflowUpdateRPCTimeoutOrCancelledError) as exc:
         raise NoWorker(
             f"Session {session_id!r} did not answer within {ANSWER_WITHIN_S:g} s.",
@@ -180,7 +225,22 @@ async def answered(session_id: str, answer: Awaitable[T]) -> T:
     except WorkflowUpdateFailedError as exc:
         raise refusal(session_id, exc.cause) from exc
     except RPCError as exc:
-        raise missing(exc, session_id) from exc
+        if exc.status is RPCStatusCode.FAILED_PRECONDITION:
+            raise NoWorker(
+                f"Session {session_id!r} can't answer: {exc.message}",
+                hint="The log of its worker says what fails; the Session goes on once that works.",
+            ) from exc
+        raise reports.missing(exc, session_id) from exc
+
+
+async def _when_let(ask: Ask[T]) -> T:
+    while True:
+        try:
+            return await ask()
+        except RPCError as exc:
+            if exc.status is not RPCStatusCode.RESOURCE_EXHAUSTED:
+                raise
+        await asyncio.sleep(AGAIN_AFTER_S)
 
 
 def refusal(session_id: str, cause: BaseException | None) -> PerdureError:
@@ -199,25 +259,7 @@ def refusal(session_id: str, cause: BaseException | None) -> PerdureError:
     return PerdureError(f"Session {session_id!r} refused: {cause.message}", hint=hint)
 
 
-def missing(exc: RPCError, session_id: str) -> PerdureError:
-    """Return Temporal's refusal in our words: a Session that has ended is none."""
-    if exc.status is RPCStatusCode.NOT_FOUND and "namespace" not in exc.message.lower():
-        return SessionNotFound(
-            f"There is no Session {session_id!r}, or it has ended.",
-            hint="`perdure sessions list` shows those there are.",
-        )
-    return follow.translated(exc, None)
-
-
 def digest(*asked: Any) -> str:
     """Return the name of a request by its content."""
     text = b"\n".join(strict_json(each) for each in asked)
     return hashlib.sha256(text).hexdigest()[:32]
-
-
-async def _has_ended(client: Client, run_id: str) -> bool:
-    try:
-        described = await follow.describe(client, run_id)
-    except PerdureError:
-        return False
-    return described.status is not WorkflowExecutionStatus.RUNNING

@@ -1,13 +1,15 @@
 """Deleting a Session with its Runs, as far as Temporal allows."""
 
 import asyncio
+import contextlib
+from functools import partial
 
 from temporalio.api.common.v1 import WorkflowExecution
 from temporalio.api.workflowservice.v1 import DeleteWorkflowExecutionRequest
 from temporalio.client import Client, WorkflowExecutionStatus, WorkflowFailureError
 from temporalio.service import RPCError, RPCStatusCode
 
-from perdure.client import asking
+from perdure.client import asking, follow, reports
 from perdure.runs.contract import RUN_WORKFLOW, SESSION_ATTRIBUTE
 from perdure.runs.errors import NoWorker, SessionNotFound
 from perdure.runs.frozen import Frozen
@@ -16,6 +18,12 @@ from perdure.workflows.session import SessionWorkflow
 
 END_WITHIN_S = 30.0
 """How long the Runs of a Session may take to end once they are told to."""
+LISTED_WITHIN_S = 10.0
+"""How far Temporal's list of workflows may be behind."""
+LOOK_EVERY_S = 0.2
+
+Execution = tuple[str, str]
+"""Workflow id and run id."""
 
 
 class Deleted(Frozen):
@@ -34,30 +42,46 @@ async def delete(client: Client, session_id: str) -> Deleted:
         EngineUnavailable: When Temporal does not answer.
     """
     workflow_id = contract.workflow_id(session_id)
-    handle = client.get_workflow_handle_for(SessionWorkflow.run, workflow_id)
-    known = True
     try:
-        described = await handle.describe()
-        if described.status is WorkflowExecutionStatus.RUNNING:
-            await _end(client, session_id)
+        known = await _ended(client, session_id)
+        found = await _listed(client, session_id, known)
+        if not found:
+            raise SessionNotFound(
+                f"There is no Session {session_id!r}.",
+                hint="`perdure sessions list` shows those there are.",
+            )
+        for execution in found:
+            await _delete(client, execution)
     except RPCError as exc:
-        if exc.status is not RPCStatusCode.NOT_FOUND:
-            raise asking.missing(exc, session_id) from exc
-        known = False
-    found = await _executions(client, session_id)
-    if not known and not found:
-        raise SessionNotFound(
-            f"There is no Session {session_id!r}.",
-            hint="`perdure sessions list` shows those there are.",
-        )
-    for each, execution in found:
-        await _delete(client, each, execution)
+        raise follow.translated(exc, None) from exc
     return Deleted(run_ids=tuple(dict.fromkeys(each for each, _ in found if each != workflow_id)))
+
+
+async def _ended(client: Client, session_id: str) -> list[Execution]:
+    """Let a Session and its Runs end; return the latest execution of each that was open."""
+    workflow_id = contract.workflow_id(session_id)
+    try:
+        described = await reports.describe(client, session_id)
+    except SessionNotFound:
+        return []
+    told = await reports.told(described, session_id)
+    if described.status is WorkflowExecutionStatus.RUNNING:
+        with contextlib.suppress(SessionNotFound):  # it ended at this very moment
+            await _end(client, session_id)
+    latest: list[Execution] = []
+    for each in (workflow_id, told.active_run_id, *told.queue):
+        try:
+            if each is not None:
+                latest.append((each, (await client.get_workflow_handle(each).describe()).run_id))
+        except RPCError as exc:
+            if exc.status is not RPCStatusCode.NOT_FOUND:
+                raise
+    return latest
 
 
 async def _end(client: Client, session_id: str) -> None:
     handle = client.get_workflow_handle_for(SessionWorkflow.run, contract.workflow_id(session_id))
-    await asking.answered(session_id, handle.execute_update(SessionWorkflow.on_close))
+    await asking.answered(session_id, partial(handle.execute_update, SessionWorkflow.on_close))
     try:
         async with asyncio.timeout(END_WITHIN_S):
             await handle.result()
@@ -70,17 +94,24 @@ async def _end(client: Client, session_id: str) -> None:
         ) from exc
 
 
-async def _executions(client: Client, session_id: str) -> list[tuple[str, str]]:
-    """Return workflow and run ids of everything that Temporal holds of a Session."""
+async def _listed(client: Client, session_id: str, known: list[Execution]) -> list[Execution]:
+    """Return everything that Temporal holds of a Session, once its list has what is known."""
     kinds = f"WorkflowType IN ('{RUN_WORKFLOW}', '{contract.SESSION_WORKFLOW}')"
     query = f"{kinds} AND {SESSION_ATTRIBUTE} = '{session_id}'"
-    return [(each.id, each.run_id) async for each in client.list_workflows(query)]
+    clock = asyncio.get_running_loop().time
+    until = clock() + LISTED_WITHIN_S
+    while True:
+        found = [(each.id, each.run_id) async for each in client.list_workflows(query)]
+        if all(each in found for each in known) or clock() > until:
+            return [*found, *(each for each in known if each not in found)]
+        await asyncio.sleep(LOOK_EVERY_S)
 
 
-async def _delete(client: Client, workflow_id: str, execution: str) -> None:
+async def _delete(client: Client, execution: Execution) -> None:
+    workflow_id, run_id = execution
     request = DeleteWorkflowExecutionRequest(
         namespace=client.namespace,
-        workflow_execution=WorkflowExecution(workflow_id=workflow_id, run_id=execution),
+        workflow_execution=WorkflowExecution(workflow_id=workflow_id, run_id=run_id),
     )
     try:
         await client.workflow_service.delete_workflow_execution(request)

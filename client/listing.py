@@ -147,15 +147,31 @@ async def page(
 
 
 async def open_runs(client: Client, session_id: str) -> list[str]:
-    """Return the Runs of a Session that have not ended: one that has begun, then the oldest."""
+    """Return the Runs of a Session that have not ended: those that have begun, then the oldest.
+
+    How each stands is asked of Temporal itself: its list of workflows is a moment behind. None,
+    where there is no such list.
+    """
     query = RunFilter(session_id=session_id).query() + " AND ExecutionStatus = 'Running'"
-    found = [execution async for execution in client.list_workflows(query)]
-    found.sort(key=lambda each: (_is_pending(each), each.start_time))
-    return [execution.id for execution in found]
-
-
-def _is_pending(execution: WorkflowExecution) -> bool:
-    return execution.typed_search_attributes.get(STATUS) == RunStatus.PENDING
+    try:
+        found = [execution async for execution in client.list_workflows(query)]
+    except RPCError as exc:
+        if exc.status is RPCStatusCode.UNIMPLEMENTED:
+            return []
+        raise
+    running: list[str] = []
+    waiting: list[str] = []
+    for execution in sorted(found, key=lambda each: each.start_time):
+        try:
+            described = await client.get_workflow_handle(execution.id).describe()
+        except RPCError as exc:
+            if exc.status is RPCStatusCode.NOT_FOUND:
+                continue
+            raise
+        if described.status is WorkflowExecutionStatus.RUNNING:
+            waits = described.typed_search_attributes.get(STATUS) == RunStatus.PENDING
+            (waiting if waits else running).append(execution.id)
+    return [*running, *waiting]
 
 
 async def _is_current(client: Client, execution: WorkflowExecution) -> bool:

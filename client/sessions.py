@@ -1,12 +1,12 @@
 """`SessionHandle`: one conversation, its Runs and what it keeps; and finding Sessions."""
 
 from datetime import datetime
+from functools import partial
 from typing import Any, Unpack
 
 from temporalio.client import Client, WorkflowExecution, WorkflowExecutionStatus
-from temporalio.service import RPCError
 
-from perdure.client import asking, deleting, follow
+from perdure.client import asking, deleting, follow, reports
 from perdure.client.asking import answered
 from perdure.client.deleting import Deleted
 from perdure.client.launch import RunOptions, asked_for, start
@@ -89,21 +89,13 @@ class SessionHandle:
     async def get(self) -> SessionReport:
         """Return where the Session stands; no worker is asked, so its variables are not told.
 
+        It is waited for a moment, should it have to notice yet that its Run has ended.
+
         Raises:
             SessionNotFound: When there is no such Session.
             EngineUnavailable: When Temporal does not answer.
         """
-        try:
-            described = await self._handle.describe()
-        except RPCError as exc:
-            raise asking.missing(exc, self.session_id) from exc
-        told = await described.memo_value(contract.REPORT_MEMO, None)
-        if told is None:
-            start, session_id = described.start_time, self.session_id
-            return SessionReport(
-                session_id=session_id, created_at=start, last_active_at=start, expires_at=start
-            )
-        return SessionReport.model_validate(told)
+        return await reports.report(self.client, self.session_id)
 
     async def variables(self) -> dict[str, Any]:
         """Return the variables that every Run of the Session gets.
@@ -112,8 +104,9 @@ class SessionHandle:
             SessionNotFound: When there is no such Session.
             NoWorker: When nothing answers.
         """
-        ask = self._handle.query(SessionWorkflow.report)
-        return (await answered(self.session_id, ask)).variables
+        ask = partial(self._handle.query, SessionWorkflow.report)
+        told: SessionReport = await answered(self.session_id, ask)
+        return told.variables
 
     async def messages(self) -> list[Message]:
         """Return the conversation so far: what the next Run begins with.
@@ -122,11 +115,12 @@ class SessionHandle:
             SessionNotFound: When there is no such Session.
             NoWorker: When nothing answers.
         """
+        await reports.report(self.client, self.session_id, reports.CATCH_UP_S)
         found: list[Message] = []
         start: int | None = 0
         while start is not None:
             request = TranscriptPageRequest(start=start)
-            ask = self._handle.query(SessionWorkflow.conversation, request)
+            ask = partial(self._handle.query, SessionWorkflow.conversation, request)
             told: TranscriptPage = await answered(self.session_id, ask)
             found += told.messages
             start = told.next_start
@@ -163,15 +157,7 @@ class SessionHandle:
             variables=None if variables is None else checked_variables(variables),
         )
         await require_worker(self.client, self.task_queue)
-        operation = asking.starting(
-            self.client, self.task_queue, SessionRequest(session_id=self.session_id)
-        )
-        return await answered(
-            self.session_id,
-            self.client.execute_update_with_start_workflow(
-                SessionWorkflow.on_configure, request, start_workflow_operation=operation
-            ),
-        )
+        return await asking.configure(self.client, self.task_queue, self.session_id, request)
 
     async def clear(self) -> SessionReport:
         """Forget what was said; the Session's totals, settings and variables stay.
@@ -181,12 +167,13 @@ class SessionHandle:
             SessionBusy: When a Run is going on, or waits.
             NoWorker: When nothing answers.
         """
-        return await answered(
-            self.session_id, self._handle.execute_update(SessionWorkflow.on_clear)
-        )
+        clear = partial(self._handle.execute_update, SessionWorkflow.on_clear)
+        return await asking.caught_up(self.client, lambda: answered(self.session_id, clear))
 
     async def fork(self, new_session_id: str, *, run_id: str | None = None) -> "SessionHandle":
         """Begin another Session with the conversation of this one; this one stays as it is.
+
+        Settings and variables are as they are now here; what it uses is counted anew.
 
         Args:
             new_session_id: Its id.
@@ -202,6 +189,7 @@ class SessionHandle:
             session_id=new_session_id,
             messages=tuple(await self._said(run_id)),
             variables=await self.variables(),
+            settings=(await self.get()).settings,
             forked_from=self.session_id,
         )
         await require_worker(self.client, self.task_queue)
@@ -224,7 +212,7 @@ class SessionHandle:
 
         What Temporal does not hold stays: large payloads in the external storage, until the
         storage's own rules delete them (docs/data.md), and Temporal's own archive and backups.
-        Deleting takes Temporal a moment. Asking again deletes what was left.
+        It takes Temporal up to half a minute to delete. Asking again deletes what was left.
 
         Raises:
             SessionNotFound: When nothing is left of it.

@@ -20,13 +20,17 @@ from temporalio.converter import (
     ExternalStorage,
     JSONPlainPayloadConverter,
     PayloadCodec,
+    SerializationContext,
     StorageDriver,
+    WithSerializationContext,
+    WorkflowSerializationContext,
 )
 
 from perdure.engine import stored_text
 from perdure.engine.s3 import S3Driver
 from perdure.engine.settings import Settings
-from perdure.engine.storage import DirectoryDriver
+from perdure.engine.storage import DirectoryDriver, PatientDriver
+from perdure.sessions.contract import workflow_id
 
 ENCODING = b"binary/zlib"
 COMPRESSED = (ENCODING, stored_text.ENCODING)
@@ -115,14 +119,29 @@ def data_converter(settings: Settings | None = None) -> DataConverter:
     )
 
 
+class Storage(ExternalStorage, WithSerializationContext):
+    """Where large payloads are; a Session is not ended by one that is missing."""
+
+    def with_context(self, context: SerializationContext) -> "Storage":
+        """Return the storage for payloads of one workflow."""
+        if not isinstance(context, WorkflowSerializationContext):
+            return self
+        if not (context.workflow_id or "").startswith(workflow_id("")):
+            return self
+        return _kept_in(*map(PatientDriver, self.drivers))
+
+
 def _storage(settings: Settings) -> ExternalStorage:
-    directory: StorageDriver = DirectoryDriver(settings.storage_folder)
+    directory = DirectoryDriver(settings.storage_folder)
     if settings.storage_s3_bucket is None:
-        return ExternalStorage([directory], payload_size_threshold=STORE_FROM_BYTES)
-    bucket: StorageDriver = S3Driver(settings.storage_s3_bucket)
+        return _kept_in(directory)
     # The directory stays known: what was written there before can still be read.
-    return ExternalStorage(
-        [bucket, directory],
-        driver_selector=lambda context, payload: bucket,
+    return _kept_in(S3Driver(settings.storage_s3_bucket), directory)
+
+
+def _kept_in(*drivers: StorageDriver) -> Storage:
+    return Storage(
+        drivers,
+        driver_selector=lambda context, payload: drivers[0],
         payload_size_threshold=STORE_FROM_BYTES,
     )

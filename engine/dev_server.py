@@ -50,7 +50,10 @@ class DevServer:
     """
 
     def __init__(
-        self, address: Address, folder: Path, dynamic_config: Mapping[str, int] = DYNAMIC_CONFIG
+        self,
+        address: Address,
+        folder: Path,
+        dynamic_config: Mapping[str, int | str] = DYNAMIC_CONFIG,
     ) -> None:
         self.address = address
         self._dynamic_config = dynamic_config

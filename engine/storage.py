@@ -82,6 +82,47 @@ class Patience:
         self._looks.pop(name, None)
 
 
+class PatientDriver(StorageDriver):
+    """Never gives up: for what a Session reads.
+
+    A single request that can't be read would end it, and the conversation with it: of a client
+    that is configured wrongly, say. Temporal drops such a request after a few looks instead.
+
+    Args:
+        inner: Stores and retrieves.
+    """
+
+    def __init__(self, inner: StorageDriver) -> None:
+        self._inner = inner
+
+    def name(self) -> str:
+        """Return the name by which references find the driver."""
+        return self._inner.name()
+
+    async def store(
+        self, context: StorageDriverStoreContext, payloads: Sequence[Payload]
+    ) -> list[StorageDriverClaim]:
+        """Store payloads.
+
+        Raises:
+            StorageUnavailable: When they can't be stored.
+        """
+        return await self._inner.store(context, payloads)
+
+    async def retrieve(
+        self, context: StorageDriverRetrieveContext, claims: Sequence[StorageDriverClaim]
+    ) -> list[Payload]:
+        """Retrieve payloads.
+
+        Raises:
+            StorageUnavailable: When one can't be read now.
+        """
+        try:
+            return await self._inner.retrieve(context, claims)
+        except ObjectUnavailable as exc:
+            raise ObjectUnavailable(exc.message, exc.hint, for_good=False) from exc
+
+
 class DirectoryDriver(StorageDriver):
     """Keeps payloads as files, two levels of folders deep.
 

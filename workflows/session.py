@@ -8,19 +8,13 @@ code is worth more than one that is gone.
 import asyncio
 from collections.abc import Callable
 from datetime import timedelta
-from typing import Any, TypeVar
+from typing import Any, NoReturn, TypeVar
 
-from perdure.runs import contract as runs
-from perdure.runs.contract import (
-    CancelRequest,
-    RunRequest,
-    TranscriptPage,
-    TranscriptPageRequest,
-)
+from perdure.runs.contract import TranscriptPage, TranscriptPageRequest
 from perdure.runs.errors import ErrorCode, PerdureError
 from perdure.runs.pages import page_of
 from perdure.sessions import contract
-from perdure.sessions.admission import StartRequest, admit
+from perdure.sessions.admission import Admission, StartRequest, admit
 from perdure.sessions.contract import (
     ConfigureRequest,
     ResumeRequest,
@@ -30,7 +24,9 @@ from perdure.sessions.contract import (
     StartedRun,
 )
 from perdure.sessions.session import Session
+from perdure.workflows import steps
 from perdure.workflows.session_runs import SessionRuns
+from perdure.workflows.waiting import until
 from temporalio import workflow
 from temporalio.common import VersioningBehavior
 from temporalio.exceptions import ApplicationError
@@ -66,30 +62,56 @@ class SessionWorkflow(SessionRuns):
     async def run(self, request: SessionRequest) -> SessionResult:
         """Give the Runs their turns, until there is nothing more to come."""
         if request.carried is None:
-            await self.adopt()
-        else:
-            for run_id in self.state.open_runs:
-                self.watch(run_id, None)
-        self.is_ready = True
+            self.in_background(self.adopt())
+        for run_id in self.state.open_runs:
+            self.watch(run_id, None)
         try:
             return await self.until_over()
         except asyncio.CancelledError:
+            # By whoever pressed Cancel in Temporal's UI; nothing of ours was waited for there.
             self.close()
             return await self.until_over()
+
+    async def adopt(self) -> None:
+        """Take over Runs that are left of an earlier Session of this name, which is gone."""
+        found = await steps.open_runs(self.state.session_id)
+        self.state = self.state.adopting(found, workflow.now())
+        for run_id in found:
+            self.watch(run_id, None)
+        self.is_ready = True
 
     async def until_over(self) -> SessionResult:
         """Let Runs begin as their turns come; return when the Session is deleted or expired."""
         while True:
+            self.check()
             self.tell()
-            await self.continue_as_new_when_suggested()
-            run_id = self.next_turn()
-            if run_id is not None:
-                await self.begin(run_id)
-            elif self.state.closing and not self.state.open_runs:
+            if self.may_continue_as_new:
+                self.continue_as_new()
+            if self.state.closing:
+                self.stop_all()
+            if self.is_over:
                 await workflow.wait_condition(workflow.all_handlers_finished)
                 return self.result("deleted")
+            run_id = self.next_turn()
+            if run_id is not None:
+                self.begin(run_id)
             elif not await self.something_new():
                 return self.result("expired")
+
+    @property
+    def is_over(self) -> bool:
+        """True when the Session is being deleted, and nothing is left to wait for."""
+        return self.is_ready and self.state.closing and not self.state.open_runs
+
+    @property
+    def may_continue_as_new(self) -> bool:
+        """True when the history is long, and nothing would get lost on the way.
+
+        A handler is not waited for: it may itself wait for the turn of a Run.
+        """
+        if not workflow.info().is_continue_as_new_suggested():
+            return False
+        return self.is_ready and not self.sending and workflow.all_handlers_finished()
 
     def next_turn(self) -> str | None:
         """Return the Run whose turn it is, if any may begin."""
@@ -101,44 +123,43 @@ class SessionWorkflow(SessionRuns):
     async def something_new(self) -> bool:
         """Wait for it; tell whether it came before the Session expired."""
         before = self.state
-        until = None
-        if before.busy_with is None and not self.starting:
-            until = max(before.expires_at - workflow.now(), timedelta(0))
-        try:
-            await workflow.wait_condition(
-                lambda: self.state is not before or self.next_turn() is not None,
-                timeout=until,
-                timeout_summary="idle",
+
+        def is_new() -> bool:
+            return (
+                self.state is not before
+                or self.fault is not None
+                or self.may_continue_as_new
+                or self.next_turn() is not None
             )
+
+        patience = None
+        if before.busy_with is None and self.is_ready and not self.starting:
+            patience = max(before.expires_at - workflow.now(), timedelta(0))
+        try:
+            await workflow.wait_condition(is_new, timeout=patience, timeout_summary="idle")
         except TimeoutError:
             # What came in the last moment has kept it alive.
             await workflow.wait_condition(workflow.all_handlers_finished)
-        return self.state is not before or self.next_turn() is not None
+        return is_new()
 
     def result(self, why: str) -> SessionResult:
         """Return how the Session ended."""
         return SessionResult(why=why, runs=self.state.runs, usage=self.state.usage)
 
-    async def continue_as_new_when_suggested(self) -> None:
+    def continue_as_new(self) -> NoReturn:
         """Go on with a fresh history; Runs that are open are watched from there."""
-        if not workflow.info().is_continue_as_new_suggested() or not self.is_ready:
-            return
-        await workflow.wait_condition(workflow.all_handlers_finished)
         workflow.continue_as_new(
             SessionRequest(session_id=self.state.session_id, carried=self.state)
         )
 
     def close(self) -> None:
-        """Take no more Runs, and cancel those there are."""
+        """Take no more Runs, and have those stop that there are."""
         self.state = self.state.closed()
-        request = CancelRequest(reason="Its Session is deleted.", by="session")
-        for run_id in self.state.open_runs:
-            self.in_background(self.signal(run_id, runs.CANCEL_SIGNAL, request))
 
     def tell(self) -> None:
         """Let everybody see where the Session stands, worker or none."""
         now = contract.report(self.state)
-        if now != self.told:
+        if self.is_ready and now != self.told:
             self.told = now
             workflow.upsert_memo(
                 {contract.REPORT_MEMO: now.model_dump(mode="json", exclude_defaults=True)}
@@ -149,22 +170,24 @@ class SessionWorkflow(SessionRuns):
     @workflow.update(name=contract.START_RUN_UPDATE)
     async def on_start_run(self, request: StartRequest) -> StartedRun:
         """Start a Run, or let it wait, or say its input to the active one; once for each key."""
-        await workflow.wait_condition(lambda: self.is_ready)
-        self.state, admission = _told(lambda: admit(self.state, request, workflow.now()))
+        if not self.is_ready:
+            await until(lambda: self.is_ready)
+        admission = self.admitted(request)
+        while admission.how == "replayed" and admission.run_id in self.starting:
+            # Whoever asked first may be refused yet: an id that was used before.
+            await self.until_started(admission.run_id)
+            admission = self.admitted(request)
         match admission.how:
             case "begun" | "queued":
-                start = request.start.model_copy(
-                    update={"queued": True}
-                    if admission.how == "queued"
-                    else {"share": self.state.share}
-                )
-                await self.started(request.run_id, RunRequest(start=start))
-                await self.make_room(request, admission)
+                await self.accept(request, admission)
             case "steered":
                 return await self.steer(request, admission)
-            case "replayed":
-                await workflow.wait_condition(lambda: admission.run_id not in self.starting)
         return StartedRun(run_id=admission.run_id, how=admission.how)
+
+    def admitted(self, request: StartRequest) -> Admission:
+        """Let a request into the Session, and return what becomes of it."""
+        self.state, admission = _told(lambda: admit(self.state, request, workflow.now()))
+        return admission
 
     @on_start_run.validator
     def check_start_run(self, request: StartRequest) -> None:
@@ -205,7 +228,7 @@ class SessionWorkflow(SessionRuns):
 
     @workflow.update(name=contract.CLOSE_UPDATE)
     def on_close(self) -> None:
-        """Cancel all Runs, then end."""
+        """Cancel all Runs, and end when they have ended."""
         self.close()
 
     @workflow.query(name=contract.SESSION_QUERY)

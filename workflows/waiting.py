@@ -1,7 +1,7 @@
 """Waiting, where Temporal's own cancel is somebody else's to hear."""
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from temporalio import workflow
@@ -18,3 +18,10 @@ def unless_cancelled() -> Iterator[None]:
     except asyncio.CancelledError:
         if workflow.cancellation_reason() is None:
             raise
+
+
+async def until(holds: Callable[[], bool]) -> None:
+    """Wait until something holds, also when the workflow is cancelled meanwhile."""
+    while not holds():
+        with unless_cancelled():
+            await workflow.wait_condition(holds)

@@ -1,4 +1,4 @@
-"""Every number of the bank's parts on models has at least one test."""
+"""Every number of the bank's parts on models, and on Sessions, has at least one test."""
 
 import re
 from pathlib import Path
@@ -22,6 +22,13 @@ def test_every_number_has_a_test() -> None:
         f"{part.upper()}-{number}" for part, number in re.findall(r"test_([a-z]{4})_(\d\d)_", apart)
     }
     assert {case.id for case in CASES} | named == wanted
+
+
+def test_every_number_about_sessions_has_a_test() -> None:
+    tests = Path(__file__).parents[1]
+    files = [*tests.glob("workflows/test_session*.py"), *tests.glob("e2e/test_*sessions.py")]
+    named = re.findall(r"test_((?:gate|hist)_\d\d)_", "".join(f.read_text() for f in files))
+    assert set(named) == {"gate_07", "gate_09", "hist_09"}
 
 
 def test_every_case_has_a_name_of_its_own() -> None:

@@ -62,6 +62,13 @@ def ask_twice(request: RecordedRequest) -> Reply:
     return text("Done.") if asked == 2 else tool_calls(call("version", {}))
 
 
+def asked_since(request: RecordedRequest) -> Reply:
+    """Answer as `ask_twice`, in a conversation that had turns before."""
+    said = [message["role"] for message in request.messages]
+    since = said[len(said) - said[::-1].index("user") :]
+    return text("Done.") if since.count("assistant") == 2 else tool_calls(call("version", {}))
+
+
 def ask_until_b(request: RecordedRequest) -> Reply:
     done = request.messages[-1]["content"] == "B"
     return text("Done.") if done else tool_calls(call("version", {}))
@@ -84,6 +91,29 @@ async def test_a_run_stays_on_its_version_while_new_ones_start_on_the_current_on
             assert told(await engine.run("teller")) == ["B", "B"]
             gate.open()
             assert told(await engine.ended(long)) == ["A", "A"]
+
+
+async def test_a_session_goes_on_with_the_current_version_while_its_runs_stay_on_theirs(
+    engine: Engine, temporal: DevServer
+) -> None:
+    gate = Gate(timeout_s=60)
+    engine.model.script([tool_calls(call("version", {})).hold(gate)])
+    engine.model.respond_with(asked_since)
+    async with serving(engine, "A"):
+        assert await make_first_current(engine.client, engine.settings)
+        session = engine.manager.session(engine.task_queue)
+        first = await session.start_run("teller", "1")
+        await gate.reached
+        async with serving(engine, "B"):
+            await make_current(engine, "B", str(temporal.address))
+            second = await session.start_run("teller", "2", on_busy="enqueue")
+            gate.open()
+            runs = [await engine.ended(each.run_id) for each in (first, second)]
+            third = await session.start_run("teller", "3")
+            runs.append(await engine.ended(third.run_id))
+            report = await engine.rest(engine.task_queue)
+    assert [told(run) for run in runs] == [["A", "A"], ["B", "B"], ["B", "B"]]
+    assert report.runs == 3
 
 
 async def test_a_run_is_refused_when_what_polls_is_not_the_version_it_would_start_on(

@@ -7,10 +7,11 @@ invariants, whether or not the test thinks of them.
 import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
-from temporalio.client import Client
+from temporalio.client import Client, WorkflowHistory
 
 from perdure.activities.pace import Pace
 from perdure.activities.transcripts import Transcripts
@@ -26,8 +27,10 @@ from perdure.runs.messages import wire
 from perdure.runs.run import Run
 from perdure.runs.steps import Mark
 from perdure.runs.transcript import advance, messages
+from perdure.sessions.contract import SessionReport, workflow_id
 from perdure.worker import build, chat_client
 from tests.harness.scripted_openai import ScriptedOpenAI
+from tests.harness.session_rules import assert_session, is_at_rest, started_runs
 
 TIMES = {
     "requested_at",
@@ -119,18 +122,39 @@ class Engine:
         assert isinstance(run, Run)
         return run
 
-    async def histories(self, run_id: str) -> list[str]:
-        """Return the history of each execution of a Run, oldest first, as JSON."""
-        info = await self.client.get_workflow_handle(run_id).describe()
+    async def histories(self, workflow_id: str) -> list[str]:
+        """Return the history of each execution of a Run or Session, oldest first, as JSON."""
+        return [history.to_json() for history in await self.executions(workflow_id)]
+
+    async def executions(self, workflow_id: str) -> list[WorkflowHistory]:
+        """Return the history of each execution, oldest first."""
+        info = await self.client.get_workflow_handle(workflow_id).describe()
         execution: str = info.raw_description.workflow_execution_info.first_run_id
-        found: list[str] = []
+        found: list[WorkflowHistory] = []
         while execution:
-            handle = self.client.get_workflow_handle(run_id, run_id=execution)
+            handle = self.client.get_workflow_handle(workflow_id, run_id=execution)
             history = await handle.fetch_history()
-            found.append(history.to_json())
+            found.append(history)
             last = history.events[-1].workflow_execution_continued_as_new_event_attributes
             execution = last.new_execution_run_id
         return found
+
+    async def rest(self, session_id: str, *adopted: str) -> SessionReport:
+        """Wait until nothing goes on in a Session, and check its invariants.
+
+        Args:
+            session_id: Which Session.
+            adopted: Runs that an earlier Session of this name has left to it.
+        """
+        await soon(partial(is_at_rest, self.manager, session_id), 60)
+        histories = await self.executions(workflow_id(session_id))
+        run_ids = [*adopted, *started_runs(histories)]
+        runs = [await self.ended(run_id) for run_id in run_ids]
+        events = [[event async for event in self.manager.events(run.run_id)] for run in runs]
+        handle = self.manager.session(session_id)
+        report = await handle.get()
+        assert_session(report, runs, events, await handle.messages())
+        return report
 
 
 def assert_event_stream(events: Sequence[Event], run: Run) -> None:

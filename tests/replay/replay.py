@@ -12,6 +12,7 @@ from temporalio.worker import Replayer, UnsandboxedWorkflowRunner
 from perdure.engine.connect import leave
 from perdure.engine.converter import data_converter
 from perdure.workflows.run import RunWorkflow
+from perdure.workflows.session import SessionWorkflow
 
 HISTORIES = Path(__file__).parents[1] / "histories"
 STORED = sorted(path for path in HISTORIES.glob("[0-9]*/*.json"))
@@ -25,7 +26,7 @@ async def replay(path: Path) -> None:
         NondeterminismError: When the code decides otherwise than it did then.
     """
     replayer = Replayer(
-        workflows=[RunWorkflow],
+        workflows=[RunWorkflow, SessionWorkflow],
         data_converter=data_converter(),
         workflow_runner=UnsandboxedWorkflowRunner(),
     )

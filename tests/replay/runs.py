@@ -211,6 +211,28 @@ async def cancelled_while_paused(engine: Engine) -> str:
     return run_id
 
 
+async def waited_for_its_turn(engine: Engine) -> str:
+    gate = Gate()
+    engine.model.script([text("First.").hold(gate), text("Second.")])
+    session = engine.manager.session("turns")
+    await session.start_run("adder", "1")
+    second = await session.start_run("adder", "2", on_busy="enqueue")
+    gate.open()
+    return second.run_id
+
+
+async def waited_in_vain(engine: Engine) -> str:
+    gate = Gate()
+    engine.model.script([text("First.").hold(gate)])
+    session = engine.manager.session("patience")
+    await session.start_run("adder", "1")
+    patience = Timeouts(queue_s=0.2)
+    second = await session.start_run("adder", "2", on_busy="enqueue", timeouts=patience)
+    await engine.ended(second.run_id)
+    gate.open()
+    return second.run_id
+
+
 KINDS: dict[str, Callable[[Engine], Awaitable[str]]] = {
     each.__name__: each
     for each in (
@@ -233,5 +255,7 @@ KINDS: dict[str, Callable[[Engine], Awaitable[str]]] = {
         told,
         paused_by_a_person,
         cancelled_while_paused,
+        waited_for_its_turn,
+        waited_in_vain,
     )
 }

@@ -1,4 +1,4 @@
-"""Histories of Runs, of every version that wrote any, replay on the present code."""
+"""Histories of Runs and Sessions, of every version that wrote any, replay on the present code."""
 
 import asyncio
 import os
@@ -12,6 +12,7 @@ from temporalio.workflow import NondeterminismError
 
 from tests.replay.replay import BROKEN, HISTORIES, STORED, replay
 from tests.replay.runs import KINDS
+from tests.replay.sessions import SESSIONS
 
 ROOT = Path(__file__).parents[2]
 SEEDS = range(20)
@@ -49,8 +50,8 @@ async def test_stored_histories_replay_whatever_order_sets_and_hashes_have() -> 
     assert not any(found), "\n".join(found)
 
 
-def test_every_kind_of_run_has_a_stored_history() -> None:
-    assert {path.stem.split(".")[0] for path in STORED} >= set(KINDS)
+def test_every_kind_of_run_and_session_has_a_stored_history() -> None:
+    assert {path.stem.split(".")[0] for path in STORED} >= {*KINDS, *SESSIONS}
     assert BROKEN
 
 

@@ -12,11 +12,11 @@ from perdure import Agent, tool
 from perdure.client.manager import RunManager
 from perdure.engine.connect import connect
 from perdure.engine.settings import Settings
-from perdure.runs.errors import ErrorCode, StorageUnavailable
+from perdure.runs.errors import ErrorCode, NoWorker, StorageUnavailable
 from perdure.runs.status import RunStatus
 from tests.engine.noise import noise
-from tests.harness.engine import Engine
-from tests.harness.scripted_openai import call, text, tool_calls
+from tests.harness.engine import Engine, soon
+from tests.harness.scripted_openai import Gate, call, text, tool_calls
 
 LARGE = noise(1_000_000)
 
@@ -114,3 +114,51 @@ async def test_a_start_that_can_not_store_its_input_starts_nothing(
         with pytest.raises(StorageUnavailable, match="could not be written"):
             await manager.start_run("packer", LARGE)
     assert engine.model.requests == []
+
+
+async def test_a_request_that_no_worker_can_read_does_not_end_a_session(
+    engine: Engine, tmp_path: Path
+) -> None:
+    engine.model.respond_with(lambda request: text("Hi."))
+    stranger = RunManager(await connect(Settings(storage_dir=tmp_path)), engine.task_queue)
+    async with engine.serving(AGENT):
+        session = engine.manager.session("strange")
+        await engine.ended((await session.start_run("packer", "Hello.")).run_id)
+        with pytest.raises(NoWorker, match="can't answer"):
+            await stranger.session("strange").start_run("packer", LARGE)
+
+        async def is_back() -> bool:
+            try:
+                await session.start_run("packer", "Are you there?")
+            except NoWorker:
+                return False
+            return True
+
+        await soon(is_back)
+        report = await engine.rest("strange")
+    assert (report.runs, report.messages) == (2, 4)
+
+
+def empty(folder: Path) -> None:
+    """Delete everything that was stored."""
+    for path in folder.rglob("*"):
+        if path.is_file():
+            path.unlink()
+
+
+async def test_a_run_that_can_not_be_read_does_not_block_its_session(
+    engine: Engine, tmp_path: Path
+) -> None:
+    gate = Gate()
+    engine.model.script([text("Hi.").hold(gate)])
+    engine.model.respond_with(lambda request: text("Still here."))
+    async with elsewhere(engine, tmp_path) as other:
+        session = other.manager.session("unreadable")
+        first = await session.start_run("packer", LARGE)
+        await gate.reached
+        empty(tmp_path)
+        gate.open()
+        second = await session.start_run("packer", "Are you there?", on_busy="enqueue")
+        run = await other.manager.wait(second.run_id)
+    assert run.output == "Still here."
+    assert first.how == "begun"
