@@ -9,12 +9,12 @@ from perdure.runs import record
 from perdure.runs.contract import Resumption, RunRequest
 from perdure.runs.decide import Finish, decide
 from perdure.runs.errors import InvalidRequest, RunAlreadyExists, RunNotResumable, SessionNotFound
-from perdure.runs.events import RunStart
 from perdure.runs.fork import checkpoint
 from perdure.runs.frozen import Frozen
 from perdure.runs.limits import Limits, OnLimit, Timeouts
 from perdure.runs.messages import without_lone_surrogates
 from perdure.runs.run import Run
+from perdure.runs.start import RunStart
 from perdure.runs.status import RunStatus
 
 

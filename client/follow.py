@@ -112,16 +112,22 @@ async def _in_queue(client: Client, run: Run) -> WaitingOn | None:
     """Return that the Run waits for its turn, and at which place: its Session tells."""
     if run.waiting_on is None or run.waiting_on.type != "queue" or run.session_id is None:
         return None
-    session = client.get_workflow_handle(workflow_id(run.session_id))
-    try:
-        told = await (await session.describe()).memo_value(REPORT_MEMO, {})
-    except RPCError:
-        return None  # a Session that is gone gives nobody a turn
-    queue = told.get("queue", [])
+    queue = await queue_of(client, run.session_id)
     if run.run_id not in queue:
         return None
     position = queue.index(run.run_id) + 1
     return run.waiting_on.model_copy(update={"queue_position": position})
+
+
+async def queue_of(client: Client, session_id: str) -> list[str]:
+    """Return the Runs that wait for their turn in a Session, the next one first."""
+    session = client.get_workflow_handle(workflow_id(session_id))
+    try:
+        told = await (await session.describe()).memo_value(REPORT_MEMO, {})
+    except RPCError:
+        return []  # a Session that is gone gives nobody a turn
+    queue: list[str] = told.get("queue", [])
+    return queue
 
 
 async def ended(client: Client, run_id: str) -> Run:
@@ -191,7 +197,9 @@ async def _pending(client: Client, info: PendingActivityInfo) -> PendingStep:
     text = ""
     if info.heartbeat_details.payloads:
         details = await client.data_converter.decode(info.heartbeat_details.payloads, [dict])
-        text = details[0].get("text", "")
+        # Until an attempt has brought something, the last words of the one before are there.
+        if details[0].get("attempt", info.attempt) == info.attempt:
+            text = details[0].get("text", "")
     return PendingStep(
         step=step_of(info.activity_id),
         attempt=info.attempt,

@@ -17,9 +17,9 @@ from perdure.client.workers import require_worker
 from perdure.runs import record
 from perdure.runs.contract import REQUEST_MEMO, RunRequest
 from perdure.runs.errors import IdempotencyConflict, RunAlreadyExists
-from perdure.runs.events import ContextBundle, RunStart
 from perdure.runs.limits import Limits, OnLimit, Timeouts
 from perdure.runs.run import Run
+from perdure.runs.start import ContextBundle, RunStart
 from perdure.sessions.admission import OnBusy, StartRequest
 from perdure.sessions.contract import StartedRun
 from perdure.workflows.run import RunWorkflow

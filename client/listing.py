@@ -90,6 +90,8 @@ class RunSummary(Frozen):
     completed_at: datetime | None = None
     waiting_on: str | None = None
     """What kind of thing it waits for a person to do, where it does."""
+    queue_position: int | None = None
+    """Its place in the queue of its Session, where it waits for its turn."""
     total_tokens: int = 0
     """Written when a Run ends; 0 while it is open. `get_run` has the present number."""
     total_cost: float = 0.0
@@ -118,7 +120,7 @@ async def list_runs(
         for execution, kept in zip(executions, current, strict=True)
         if kept
     ]
-    return RunList(runs=tuple(found), next_cursor=following)
+    return RunList(runs=await _placed(client, found), next_cursor=following)
 
 
 async def page(
@@ -202,6 +204,20 @@ async def _summary(execution: WorkflowExecution) -> RunSummary:
         completed_at=execution.close_time,
         total_tokens=attributes.get(TOKENS) or 0,
         total_cost=attributes.get(COST) or 0.0,
+    )
+
+
+async def _placed(client: Client, found: list[RunSummary]) -> tuple[RunSummary, ...]:
+    """Return the Runs with their places in the queues of their Sessions."""
+    asked = {
+        each.session_id
+        for each in found
+        if each.status is RunStatus.PENDING and each.session_id is not None
+    }
+    queues = await asyncio.gather(*[follow.queue_of(client, each) for each in asked])
+    places = {run_id: place for queue in queues for place, run_id in enumerate(queue, 1)}
+    return tuple(
+        each.model_copy(update={"queue_position": places.get(each.run_id)}) for each in found
     )
 
 

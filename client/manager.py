@@ -16,9 +16,10 @@ from perdure.engine.connect import connect
 from perdure.engine.settings import Settings
 from perdure.runs import contract
 from perdure.runs.contract import CancelRequest
-from perdure.runs.events import CancelMode, ContextBundle, Event
+from perdure.runs.events import CancelMode, Event
 from perdure.runs.limits import Limits, OnLimit, Timeouts
 from perdure.runs.run import Run
+from perdure.runs.start import ContextBundle
 from perdure.sessions.admission import OnBusy
 
 
@@ -128,11 +129,7 @@ class RunManager(Steering):
         return await list_sessions(self.client, limit, cursor)
 
     async def execute_run(
-        self,
-        agent: str,
-        input: str,
-        *,
-        limits: Limits | None = None,
+        self, agent: str, input: str, *, limits: Limits | None = None
     ) -> AsyncIterator[Event]:
         """Start a Run and yield its Events until the end; the last one carries the Run.
 

@@ -6,7 +6,7 @@ from temporalio.client import Client, WorkflowExecutionDescription, WorkflowExec
 from temporalio.service import RPCError, RPCStatusCode
 
 from perdure.client import follow
-from perdure.runs.errors import PerdureError, RunNotFound, SessionNotFound
+from perdure.runs.errors import NoWorker, PerdureError, RunNotFound, SessionNotFound
 from perdure.sessions import contract
 from perdure.sessions.contract import SessionReport
 
@@ -59,7 +59,8 @@ async def told(described: WorkflowExecutionDescription, session_id: str) -> Sess
     """Return what a Session has said of itself; one that has not said anything has just begun."""
     memo = await described.memo_value(contract.REPORT_MEMO, None)
     if memo is not None:
-        return SessionReport.model_validate(memo)
+        found = SessionReport.model_validate(memo)
+        return found.model_copy(update={"ended_at": described.close_time})
     start = described.start_time
     return SessionReport(
         session_id=session_id, created_at=start, last_active_at=start, expires_at=start
@@ -78,11 +79,19 @@ async def has_ended(client: Client, run_id: str) -> bool:
 
 
 def missing(exc: RPCError, session_id: str) -> PerdureError:
-    """Return Temporal's refusal in our words: a Session that has ended is none."""
+    """Return Temporal's refusal in our words: a Session that has ended is none.
+
+    What it can't do now is to ask a worker, because none was there recently.
+    """
     if is_missing(exc):
         return SessionNotFound(
             f"There is no Session {session_id!r}, or it has ended.",
             hint="`perdure sessions list` shows those there are.",
+        )
+    if exc.status is RPCStatusCode.FAILED_PRECONDITION:
+        return NoWorker(
+            f"No worker answers for Session {session_id!r}.",
+            hint="Start one with `perdure worker`, or everything with `perdure dev`.",
         )
     return follow.translated(exc, None)
 

@@ -10,7 +10,6 @@ from typing import Any
 from pydantic import ValidationError
 
 from perdure.runs.errors import ErrorCode, InvalidRequest
-from perdure.runs.events import RunStart
 from perdure.runs.ids import is_valid_id
 from perdure.runs.limits import (
     MAX_CONTEXT_MESSAGES,
@@ -22,6 +21,7 @@ from perdure.runs.limits import (
     MAX_VARIABLES_BYTES,
 )
 from perdure.runs.messages import without_lone_surrogates
+from perdure.runs.start import RunStart
 from perdure.runs.strict_json import NotJson, strict_json
 
 
@@ -54,7 +54,7 @@ def checked(start: RunStart) -> RunStart:
     if start.session_id is not None and start.context.messages:
         raise InvalidRequest(
             "A Run in a Session gets the conversation from it.",
-            hint="Give messages when you create the Session, or give no session_id.",
+            hint="Give no messages, or no session_id.",
         )
     return exact
 

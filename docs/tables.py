@@ -18,6 +18,7 @@ from perdure.client.cli.session import (
     EXIT_OF_CODE,
     EXIT_OF_STATUS,
     INTERRUPTED,
+    NOT_NOW,
     USAGE,
 )
 from perdure.engine.settings import Settings
@@ -62,9 +63,17 @@ def commands() -> None:
     """The help of every command, as it is printed."""
     root = typer.main.get_command(app)
     context = click.Context(root, info_name="perdure")  # type: ignore[arg-type]
-    for name, command in root.commands.items():  # type: ignore[attr-defined]
+    _help_of(root, context)
+
+
+def _help_of(group: Any, context: click.Context) -> None:
+    for name, command in group.commands.items():
         inner = click.Context(command, info_name=name, parent=context, terminal_width=90)
-        print(f"## perdure {name}\n\n```\n{command.get_help(inner).rstrip()}\n```\n")
+        if hasattr(command, "commands"):
+            _help_of(command, inner)
+            continue
+        help_text = command.get_help(inner).rstrip()
+        print(f"## {inner.command_path}\n\n```\n{help_text}\n```\n")
 
 
 def exit_codes() -> None:
@@ -76,8 +85,11 @@ def exit_codes() -> None:
     ends[0] = ["done; where a Run was waited for, it ended `completed`"]
     for error, code in EXIT_OF_CODE.items():
         ends.setdefault(code, []).append(f"`{error}`")
-    ends[USAGE] = ["bad input; nothing was started"]
-    ends[INTERRUPTED] = ["interrupted with Ctrl-C; the Run goes on"]
+    ends[NOT_NOW] = [f"{', '.join(ends[NOT_NOW])}: not now; nothing was started, or done"]
+    ends[USAGE] = ["bad input; nothing was started, or done"]
+    ends[INTERRUPTED] = [
+        "interrupted with Ctrl-C; the Run goes on, unless `chat` was told to cancel it"
+    ]
     for code, meanings in sorted(ends.items()):
         print(f"| {code} | {', '.join(meanings)} |")
 

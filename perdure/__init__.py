@@ -17,10 +17,11 @@ if TYPE_CHECKING:
     from perdure.client.manager import RunManager
     from perdure.client.sessions import SessionHandle
     from perdure.runs.errors import ErrorCode, PerdureError, RunError, SessionBusy
-    from perdure.runs.events import ContextBundle, Event
+    from perdure.runs.events import Event
     from perdure.runs.limits import Limits, Timeouts
     from perdure.runs.retries import RetryRule
     from perdure.runs.run import Run
+    from perdure.runs.start import ContextBundle
     from perdure.runs.status import RunStatus, StopReason
     from perdure.runs.steps import Step, ToolCall
     from perdure.runs.usage import Usage
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "Agent": "perdure.agents.agent",
-    "ContextBundle": "perdure.runs.events",
+    "ContextBundle": "perdure.runs.start",
     "ErrorCode": "perdure.runs.errors",
     "Event": "perdure.runs.events",
     "Fork": "perdure.client.continuing",

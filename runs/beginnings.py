@@ -3,8 +3,9 @@
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-from perdure.runs.events import ContextBundle, RunStart, RunStarted, SessionShare
+from perdure.runs.events import RunStarted
 from perdure.runs.limits import DEFAULT_QUEUE_S
+from perdure.runs.start import ContextBundle, RunStart, SessionShare
 from perdure.runs.status import WaitingOn
 
 if TYPE_CHECKING:

@@ -7,11 +7,12 @@ histories of Runs that are going on hold it. `tests/runs/test_contract.py` freez
 from typing import Any
 
 from perdure.runs.errors import RunError
-from perdure.runs.events import CancelMode, RunStart, SessionShare, StoppedBy
+from perdure.runs.events import CancelMode, StoppedBy
 from perdure.runs.frozen import Frozen
 from perdure.runs.limits import MAX_PAGE_BYTES, Limits, Terms, Timeouts
 from perdure.runs.messages import Message, SentMessage
 from perdure.runs.run import Run
+from perdure.runs.start import RunStart, SessionShare
 from perdure.runs.status import RunStatus, WaitingOn
 from perdure.runs.steps import Mark, Purpose
 from perdure.runs.usage import Usage

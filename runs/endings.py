@@ -7,13 +7,7 @@ and results come in: a workflow and its history can have these in different orde
 from typing import TYPE_CHECKING, Any
 
 from perdure.runs.errors import ErrorCode, RunError, error
-from perdure.runs.events import (
-    Cancel,
-    CancelRequested,
-    RunCompleted,
-    RunResumed,
-    TerminalEvent,
-)
+from perdure.runs.events import Cancel, CancelRequested, RunCompleted, RunResumed, TerminalEvent
 from perdure.runs.steps import STOPPED_CODES, Step, ToolCall
 from perdure.runs.transcript import last_answer
 

@@ -1,8 +1,8 @@
 """Where a fork begins: a Run as it stood after one of its Steps."""
 
 from perdure.runs.errors import ErrorCode, InvalidRequest, error
-from perdure.runs.events import Checkpoint, FollowUp
 from perdure.runs.run import Run
+from perdure.runs.start import Checkpoint, FollowUp
 from perdure.runs.steps import ToolCall
 from perdure.runs.transcript import last_answer
 

@@ -26,11 +26,9 @@ from perdure.runs.events import (
     RunPaused,
     RunQueued,
     RunResumed,
-    RunStart,
     RunStarted,
     RunTimedOut,
     RunUnpaused,
-    SessionShare,
     StepCompleted,
     StepFailed,
     StepStarted,
@@ -39,6 +37,7 @@ from perdure.runs.events import (
 )
 from perdure.runs.limits import Limits
 from perdure.runs.run import Run
+from perdure.runs.start import RunStart, SessionShare
 from perdure.runs.status import RunStatus, StopReason, WaitingOn
 from perdure.runs.steps import Reply
 

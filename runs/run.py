@@ -16,11 +16,7 @@ from perdure.runs.errors import IllegalEvent, RunError
 from perdure.runs.events import (
     Cancel,
     CancelRequested,
-    Checkpoint,
-    Compaction,
-    ContextBundle,
     Event,
-    FollowUp,
     LimitsRaised,
     MessageAccepted,
     PauseRequested,
@@ -40,6 +36,7 @@ from perdure.runs.events import (
 )
 from perdure.runs.frozen import Frozen
 from perdure.runs.limits import Limits, OnLimit, Timeouts
+from perdure.runs.start import Checkpoint, Compaction, ContextBundle, FollowUp
 from perdure.runs.status import TRANSITIONS, RunStatus, StopReason, WaitingOn
 from perdure.runs.step_changes import message_accepted, step_ended, step_started
 from perdure.runs.steps import Step, ToolCall

@@ -9,10 +9,11 @@ from datetime import datetime
 
 from perdure.runs.contract import MessageRequest, PauseRequest
 from perdure.runs.errors import ErrorCode, InvalidRequest, PerdureError, RunAlreadyTerminal
-from perdure.runs.events import FollowUp, MessageAccepted, PauseRequested, UnpauseRequested
+from perdure.runs.events import MessageAccepted, PauseRequested, UnpauseRequested
 from perdure.runs.ids import is_valid_id
 from perdure.runs.limits import MAX_MESSAGE_BYTES, MAX_MESSAGES, MAX_TRANSCRIPT_BYTES
 from perdure.runs.run import Run
+from perdure.runs.start import FollowUp
 from perdure.runs.status import RunStatus
 
 

@@ -9,14 +9,8 @@ from typing import TYPE_CHECKING, Any
 from perdure.runs.codes import UNKNOWN_USAGE
 from perdure.runs.endings import settled_calls
 from perdure.runs.errors import IllegalEvent, RunError
-from perdure.runs.events import (
-    Compaction,
-    FollowUp,
-    MessageAccepted,
-    StepCompleted,
-    StepFailed,
-    StepStarted,
-)
+from perdure.runs.events import MessageAccepted, StepCompleted, StepFailed, StepStarted
+from perdure.runs.start import Compaction, FollowUp
 from perdure.runs.status import RunStatus
 from perdure.runs.steps import (
     ModelReply,

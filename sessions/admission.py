@@ -10,8 +10,8 @@ from perdure.runs.errors import (
     SessionBusy,
     SessionLimitReached,
 )
-from perdure.runs.events import RunStart
 from perdure.runs.frozen import Frozen
+from perdure.runs.start import RunStart
 from perdure.sessions.parts import (
     DEFAULT_MAX_QUEUED,
     Active,

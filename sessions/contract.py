@@ -110,6 +110,8 @@ class SessionReport(Frozen):
     variables: dict[str, Any] = Field(default_factory=dict)
     """Only told by a worker: the list of Sessions does not have them."""
     forked_from: str | None = None
+    ended_at: datetime | None = None
+    """When it expired or was deleted; none while it is open. Only Temporal knows."""
 
 
 def report(session: Session) -> SessionReport:

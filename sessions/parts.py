@@ -4,9 +4,9 @@ from datetime import datetime
 
 from pydantic import NonNegativeInt, PositiveFloat, PositiveInt
 
-from perdure.runs.events import RunStart
 from perdure.runs.frozen import Frozen
 from perdure.runs.limits import Level
+from perdure.runs.start import RunStart
 from perdure.runs.usage import Usage
 
 DEFAULT_IDLE_S = 30 * 24 * 3600.0

@@ -11,11 +11,11 @@ from typing import Any
 from pydantic import Field
 
 from perdure.runs.errors import IllegalEvent, RunNotResumable, SessionBusy, SessionNotFound
-from perdure.runs.events import ContextBundle, SessionShare
 from perdure.runs.frozen import Frozen
 from perdure.runs.limits import Limits
 from perdure.runs.messages import Message, UserMessage
 from perdure.runs.run import Run
+from perdure.runs.start import ContextBundle, SessionShare
 from perdure.runs.usage import Usage
 from perdure.sessions.outcome import RunOutcome
 from perdure.sessions.parts import (

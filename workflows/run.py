@@ -252,11 +252,6 @@ class RunWorkflow(Steered):
             await workflow.wait_condition(lambda: workflow.cancellation_reason() is not None)
         raise asyncio.CancelledError(reason)
 
-    @property
-    def aborting(self) -> bool:
-        """True once what is in flight is to be aborted, too."""
-        return self.state.cancel is not None and self.state.cancel.is_urgent
-
     def stop(self, request: CancelRequest) -> None:
         """Record that the Run is to stop, unless that is recorded already."""
         now, asked = workflow.now(), request

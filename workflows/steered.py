@@ -22,6 +22,11 @@ class Steered:
         """True once the Run was asked to stop."""
         return self.state.cancel is not None
 
+    @property
+    def aborting(self) -> bool:
+        """True once what is in flight is to be aborted, too."""
+        return self.state.cancel is not None and self.state.cancel.is_urgent
+
     def emit(self, event: Event | None) -> None:
         """Let an Event happen, if there is one: the only way the state changes."""
         if event is not None:

@@ -5,7 +5,8 @@ from typing import Annotated
 
 import typer
 
-from perdure.client.cli import commands, continuing, local, steering
+from perdure.client.cli import commands, continuing, local, sessions, steering
+from perdure.client.cli.chat.command import chat
 from perdure.client.cli.session import execute, settings
 from perdure.client.continuing import Fork
 from perdure.client.listing import RunFilter
@@ -13,6 +14,7 @@ from perdure.engine.connect import leave
 from perdure.runs.events import CancelMode
 from perdure.runs.limits import Limits, OnLimit, Timeouts
 from perdure.runs.status import RunStatus
+from perdure.sessions.admission import OnBusy
 
 app = typer.Typer(
     name="perdure",
@@ -37,12 +39,22 @@ def start(  # noqa: PLR0913 - one for each option
     text: Annotated[str, typer.Argument(help="What the user says; - reads standard input.")],
     agent: Annotated[str, typer.Option(help="Name of an agent.")] = "assistant",
     session: Annotated[str | None, typer.Option(help="Conversation it belongs to.")] = None,
+    on_busy: Annotated[
+        OnBusy,
+        typer.Option(
+            help="While another Run of its Session goes on: be refused; wait for its turn; take "
+            "its place; take it, and have it forgotten; or be said to it."
+        ),
+    ] = "reject",
     model: Annotated[str | None, typer.Option(help="Instead of the agent's.")] = None,
     limits: Annotated[str | None, typer.Option(help="Such as max_turns=50,max_cost=2.")] = None,
     on_limit: Annotated[
         OnLimit | None, typer.Option(help="What happens when a limit is reached.")
     ] = None,
     timeouts: Annotated[str | None, typer.Option(help="Such as run_s=600,tool_s=30.")] = None,
+    idempotency_key: Annotated[
+        str | None, typer.Option(help="Started again with the same one, it is the same Run.")
+    ] = None,
     wait: Annotated[bool, typer.Option("--wait", help="Wait, then print the output.")] = False,
     follow: Follow = False,
     as_json: Json = False,
@@ -52,6 +64,8 @@ def start(  # noqa: PLR0913 - one for each option
     def chosen() -> commands.Start:
         options = {
             "session_id": session,
+            "on_busy": on_busy,
+            "idempotency_key": idempotency_key,
             "model": model,
             "limits": continuing.read_values(Limits, limits),
             "on_limit": on_limit,
@@ -60,6 +74,10 @@ def start(  # noqa: PLR0913 - one for each option
         return commands.Start(text, agent, options, wait=wait, follow=follow)
 
     execute(commands.start(settings(), chosen, as_json=as_json), as_json=as_json)
+
+
+app.command()(chat)
+app.add_typer(sessions.app, name="sessions")
 
 
 @app.command()

@@ -6,7 +6,7 @@ import sys
 import webbrowser
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from pydantic import ValidationError
@@ -23,6 +23,7 @@ from perdure.engine.settings import Settings
 from perdure.runs.errors import EngineUnavailable, InvalidRequest
 from perdure.runs.events import CancelMode, Event
 from perdure.runs.run import Run
+from perdure.runs.status import WaitingOn
 
 PENDING_EVERY_S = 0.5
 """How often a live view asks for partial output."""
@@ -159,9 +160,9 @@ async def show_live(manager: RunManager, run_id: str, *, as_json: bool) -> int:
 
 async def _on_terminal(manager: RunManager, run_id: str) -> Run:
     run: Run | None = None
-    pending: list[PendingStep] = []
+    aside = _Aside()
     with Live(console=err, refresh_per_second=8, transient=True) as live:
-        async with _polling(manager, run_id, pending):
+        async with _polling(manager, run_id, aside):
             events = manager.events(run_id)
             upcoming = asyncio.ensure_future(anext(events, None))
             while True:
@@ -173,23 +174,38 @@ async def _on_terminal(manager: RunManager, run_id: str) -> Run:
                     run = Run.begin(event) if run is None else run.apply(event)
                     upcoming = asyncio.ensure_future(anext(events, None))
                 if run is not None:
-                    live.update(run_view(run, pending, live=True))
+                    live.update(run_view(aside.over(run), aside.pending, live=True))
     ended = await manager.get_run(run_id)
     out.print(run_view(ended))
     return ended
 
 
+@dataclass
+class _Aside:
+    """What the Events of a Run do not tell."""
+
+    pending: list[PendingStep] = field(default_factory=list)
+    queued: bool = False
+    waiting_on: WaitingOn | None = None
+
+    def over(self, run: Run) -> Run:
+        """Return the Run with its place, while it waits for its turn."""
+        self.queued = run.waiting_on is not None and run.waiting_on.type == "queue"
+        told = self.queued and self.waiting_on is not None
+        return run.model_copy(update={"waiting_on": self.waiting_on}) if told else run
+
+
 @asynccontextmanager
-async def _polling(
-    manager: RunManager, run_id: str, pending: list[PendingStep]
-) -> AsyncIterator[None]:
-    """Keep `pending` up to date while the block runs."""
+async def _polling(manager: RunManager, run_id: str, aside: _Aside) -> AsyncIterator[None]:
+    """Keep `aside` up to date while the block runs."""
 
     async def poll() -> None:
         while True:
             # Partial output is a nicety: a server that restarts must not end the view.
             with contextlib.suppress(EngineUnavailable):
-                pending[:] = await manager.pending_steps(run_id)
+                aside.pending = await manager.pending_steps(run_id)
+                if aside.queued:
+                    aside.waiting_on = (await manager.get_run(run_id)).waiting_on
             await asyncio.sleep(PENDING_EVERY_S)
 
     task = asyncio.create_task(poll())

@@ -14,8 +14,9 @@ from perdure.client.manager import RunManager
 from perdure.engine.settings import Settings
 from perdure.runs.errors import InvalidRequest
 from perdure.runs.limits import Limits, Timeouts
+from perdure.sessions.parts import SessionSettings
 
-Values = TypeVar("Values", Limits, Timeouts)
+Values = TypeVar("Values", Limits, Timeouts, SessionSettings)
 
 
 def read_values(kind: type[Values], text: str | None) -> Values:

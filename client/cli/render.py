@@ -7,6 +7,8 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from perdure.client.cli.words import SHOWN_CHARS
+from perdure.client.cli.words import short as _short
 from perdure.client.follow import PendingStep
 from perdure.client.listing import RunList
 from perdure.runs.run import Run
@@ -24,8 +26,6 @@ STYLES = {
 MARKS = {"running": "…", "completed": "✓", "failed": "✗", "cancelled": "-"}
 SHOWN_STEPS = 20
 """Steps in a live view: the latest; a taller one would not fit a terminal."""
-SHOWN_CHARS = 160
-"""Of a result or a text, in a list of Steps."""
 
 
 def run_view(run: Run, pending: list[PendingStep] | None = None, *, live: bool = False) -> Group:
@@ -37,10 +37,10 @@ def run_view(run: Run, pending: list[PendingStep] | None = None, *, live: bool =
         live: Show only the latest Steps, and how long the Run has been going on.
     """
     parts: list[RenderableType] = [headline(run)]
-    if run.status is RunStatus.PENDING:
+    if run.status is RunStatus.PENDING and run.waiting_on is None:
         parts.append(Text("Waiting for a worker to take it.", style="yellow"))
     if run.waiting_on is not None:
-        parts.append(Text(f"Waiting: {_waiting(run.waiting_on, run.run_id)}", style="yellow"))
+        parts.append(Text(waiting(run.waiting_on, run.run_id), style="yellow"))
     elif run.pause_reason is not None:
         parts.append(Text("Pausing: what is in flight ends first.", style="yellow"))
     parts.append(steps_table(run, {each.step: each for each in pending or ()}, live))
@@ -51,13 +51,17 @@ def run_view(run: Run, pending: list[PendingStep] | None = None, *, live: bool =
     return Group(*parts)
 
 
-def _waiting(waiting: WaitingOn, run_id: str) -> str:
-    if waiting.type == "limit":
-        return f"{waiting.detail} Raise it: perdure limits {run_id} NAME=NUMBER"
-    if waiting.type == "pause":
-        why = f": {waiting.detail}" if waiting.detail else ""
-        return f"paused{why}. Let it go on: perdure unpause {run_id}"
-    return f"{waiting.type}, {waiting.detail}"
+def waiting(on: WaitingOn, run_id: str) -> str:
+    """Return what a Run waits for, and how it goes on."""
+    if on.type == "queue":
+        place = f", place {on.queue_position}" if on.queue_position else ""
+        return f"Waiting for its turn{place}."
+    if on.type == "limit":
+        return f"Waiting: {on.detail} Raise it: perdure limits {run_id} NAME=NUMBER"
+    if on.type == "pause":
+        why = f": {on.detail}" if on.detail else ""
+        return f"Waiting: paused{why}. Let it go on: perdure unpause {run_id}"
+    return f"Waiting: {on.type}, {on.detail}"
 
 
 def headline(run: Run) -> Text:
@@ -166,11 +170,6 @@ def _under_way(step: PendingStep) -> str:
     return step.partial_text[-SHOWN_CHARS:]
 
 
-def _short(text: str) -> str:
-    line = " ".join(text.split())
-    return line if len(line) <= SHOWN_CHARS else line[: SHOWN_CHARS - 1] + "…"
-
-
 def runs_table(found: RunList) -> Table:
     """Return a page of Runs, one a row."""
     table = Table(box=None, pad_edge=False)
@@ -181,6 +180,8 @@ def runs_table(found: RunList) -> Table:
         status = Text(each.status, style=STYLES[each.status])
         if each.waiting_on is not None:
             status.append(f" ({each.waiting_on})")
+        if each.queue_position is not None:
+            status.append(f" (place {each.queue_position})")
         used = f"{each.total_tokens:,}" if each.status.is_terminal else ""
         table.add_row(each.run_id, status, each.agent, each.session_id or "", created, used)
     return table

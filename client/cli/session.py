@@ -3,7 +3,7 @@
 import asyncio
 import json
 import sys
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from typing import Any
 
 import typer
@@ -31,7 +31,7 @@ out = _console(stderr=False)
 err = _console(stderr=True)
 """Progress and errors: for people."""
 
-USAGE, NOT_FOUND, UNAVAILABLE, INTERRUPTED = 2, 5, 6, 130
+USAGE, NOT_FOUND, UNAVAILABLE, NOT_NOW, INTERRUPTED = 2, 5, 6, 7, 130
 EXIT_OF_STATUS = {
     RunStatus.COMPLETED: 0,
     RunStatus.FAILED: 1,
@@ -41,10 +41,14 @@ EXIT_OF_STATUS = {
 EXIT_OF_CODE = {
     ErrorCode.RUN_NOT_FOUND: NOT_FOUND,
     ErrorCode.CALL_NOT_FOUND: NOT_FOUND,
+    ErrorCode.SESSION_NOT_FOUND: NOT_FOUND,
     ErrorCode.ENGINE_UNAVAILABLE: UNAVAILABLE,
     ErrorCode.STORAGE_UNAVAILABLE: UNAVAILABLE,
     ErrorCode.NO_WORKER: UNAVAILABLE,
     ErrorCode.CONFIGURATION: UNAVAILABLE,
+    ErrorCode.SESSION_BUSY: NOT_NOW,
+    ErrorCode.QUEUE_FULL: NOT_NOW,
+    ErrorCode.SESSION_LIMIT: NOT_NOW,
 }
 """Exit codes of errors; all others are 2, bad input. docs/cli.md has the table for people."""
 
@@ -68,8 +72,17 @@ def execute(command: Coroutine[Any, Any, int], *, as_json: bool = False) -> None
     Raises:
         typer.Exit: Always.
     """
+    leave_with(lambda: asyncio.run(command), as_json=as_json)
+
+
+def leave_with(command: Callable[[], int], *, as_json: bool) -> None:
+    """Do something, and leave with its exit code.
+
+    Raises:
+        typer.Exit: Always.
+    """
     try:
-        code = asyncio.run(command)
+        code = command()
     except PerdureError as exc:
         report(exc, as_json=as_json)
         code = EXIT_OF_CODE.get(exc.code, USAGE)

@@ -6,8 +6,8 @@ import re
 from collections import deque
 from dataclasses import dataclass, field
 
-from perdure.runs.events import ContextBundle
 from perdure.runs.run import Run
+from perdure.runs.start import ContextBundle
 from tests.bugbank.agents import executed
 from tests.bugbank.case import Case
 from tests.harness.engine import Engine

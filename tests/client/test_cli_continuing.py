@@ -36,7 +36,7 @@ async def test_a_run_that_met_a_limit_is_shown_resumed_and_forked(
         code, _, err = await output(*asked, env=env)
         assert code == 1
         assert "max_turns" in err
-        run_id = (await engine.manager.list_runs()).runs[0].run_id
+        run_id = err.split()[1]
         code, _, err = await output("resume", run_id, env=env)
         assert (code, "run_not_resumable" in err) == (2, True)
         raised = ("--with-limits", "max_turns=2", "--follow")

@@ -13,9 +13,9 @@ from perdure.runs.errors import (
     RunAlreadyExists,
     RunNotFound,
 )
-from perdure.runs.events import ContextBundle
 from perdure.runs.limits import MAX_INPUT_BYTES
 from perdure.runs.messages import AssistantMessage, UserMessage
+from perdure.runs.start import ContextBundle
 from perdure.runs.status import RunStatus
 from tests.harness.engine import Engine, soon
 from tests.harness.scripted_openai import Gate, status, text

@@ -9,7 +9,6 @@ import pytest
 from perdure import Agent
 from perdure.client.listing import RunFilter
 from perdure.runs.errors import ErrorCode, InvalidRequest
-from perdure.runs.events import ContextBundle
 from perdure.runs.limits import (
     MAX_CONTEXT_MESSAGES,
     MAX_DEPTH,
@@ -17,6 +16,7 @@ from perdure.runs.limits import (
     MAX_REASON_BYTES,
 )
 from perdure.runs.messages import UserMessage
+from perdure.runs.start import ContextBundle
 from perdure.runs.status import RunStatus
 from tests.harness.engine import Engine
 from tests.harness.scripted_openai import Gate, text

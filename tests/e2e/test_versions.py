@@ -16,7 +16,7 @@ from perdure.engine.settings import Settings
 from perdure.runs.errors import ConfigurationError, NoWorker
 from perdure.runs.run import Run
 from tests.conftest import free_port
-from tests.harness.engine import Engine
+from tests.harness.engine import Engine, soon
 from tests.harness.scripted_openai import (
     Gate,
     RecordedRequest,
@@ -42,14 +42,18 @@ def serving(engine: Engine, build_id: str) -> AbstractAsyncContextManager[Engine
 
 
 async def make_current(engine: Engine, build_id: str, address: str) -> None:
-    """Do what docs/operations.md says."""
+    """Do what docs/operations.md says, once Temporal knows all that the version polls."""
     command = f"worker deployment set-current-version --yes --build-id {build_id}"
     options = ["--deployment-name", engine.task_queue, "--address", address]
-    process = await asyncio.create_subprocess_exec(
-        binary(), *command.split(), *options, stdout=asyncio.subprocess.PIPE
-    )
-    await process.communicate()
-    assert process.returncode == 0
+
+    async def is_current() -> bool:
+        process = await asyncio.create_subprocess_exec(
+            binary(), *command.split(), *options, stdout=asyncio.subprocess.PIPE
+        )
+        await process.communicate()
+        return process.returncode == 0
+
+    await soon(is_current)
 
 
 def told(run: Run) -> list[str | None]:

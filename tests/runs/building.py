@@ -6,9 +6,10 @@ from typing import Any
 from perdure.runs import events, record
 from perdure.runs.decide import CallModel, next_turn
 from perdure.runs.errors import ErrorCode, RunError, error
-from perdure.runs.events import Event, RunStart
+from perdure.runs.events import Event
 from perdure.runs.messages import wire
 from perdure.runs.run import Run
+from perdure.runs.start import RunStart
 from perdure.runs.steps import ModelReply, RequestedCall, ToolReply
 from perdure.runs.transcript import advance, assistant_message, since_last_answer
 from perdure.runs.usage import ModelUsage

@@ -4,9 +4,9 @@ from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn
 
 from perdure.runs.errors import ErrorCode, RunError, error
-from perdure.runs.events import ContextBundle, RunStart
 from perdure.runs.limits import Limits, Terms, Timeouts
 from perdure.runs.messages import AssistantMessage, UserMessage
+from perdure.runs.start import ContextBundle, RunStart
 from perdure.runs.steps import ModelReply, RequestedCall, ToolReply
 from perdure.runs.usage import InputTokensDetails, ModelUsage, OutputTokensDetails
 

@@ -16,11 +16,12 @@ from perdure.runs import record, steering
 from perdure.runs.contract import MessageRequest, PauseRequest, Resumption
 from perdure.runs.decide import CallModel, CallTools, Finish, Pause, decide
 from perdure.runs.errors import RunError
-from perdure.runs.events import Event, RunStart
+from perdure.runs.events import Event
 from perdure.runs.limits import Limits
 from perdure.runs.messages import wire
 from perdure.runs.requests import model_request
 from perdure.runs.run import Run
+from perdure.runs.start import RunStart
 from perdure.runs.steps import ModelReply, Step, ToolReply
 from perdure.runs.transcript import messages
 from tests.harness.transcript_rules import check_request

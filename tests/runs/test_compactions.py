@@ -4,9 +4,9 @@ from perdure.client.continuing import Fork, forked_start
 from perdure.runs import record
 from perdure.runs.decide import CallModel, next_turn
 from perdure.runs.errors import ErrorCode, error
-from perdure.runs.events import ContextBundle
 from perdure.runs.messages import AssistantMessage, UserMessage
 from perdure.runs.run import Run
+from perdure.runs.start import ContextBundle
 from perdure.runs.transcript import messages, since_last_answer
 from tests.runs.building import (
     answered,

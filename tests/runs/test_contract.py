@@ -9,7 +9,7 @@ from enum import StrEnum
 import pytest
 from pydantic import BaseModel
 
-from perdure.runs import contract, events, steps
+from perdure.runs import contract, events, start, steps
 from perdure.runs.errors import ErrorCode
 from perdure.runs.ids import is_valid_id, step_of
 from perdure.runs.status import RunStatus, StopReason, WaitingOn
@@ -222,8 +222,8 @@ def test_what_stops_a_run_and_how_is_frozen() -> None:
 @pytest.mark.parametrize(
     ("model", "fields"),
     [
-        (events.SessionShare, {"context", "budget", "context_window"}),
-        (events.ContextBundle, {"messages", "variables"}),
+        (start.SessionShare, {"context", "budget", "context_window"}),
+        (start.ContextBundle, {"messages", "variables"}),
         (events.RunStarted, {"run_id", "sequence_number", "at", "type", "share"}),
     ],
 )

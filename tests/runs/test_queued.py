@@ -7,10 +7,10 @@ import pytest
 from perdure.runs import record
 from perdure.runs.decide import CallModel, Finish, decide
 from perdure.runs.errors import ErrorCode, IllegalEvent
-from perdure.runs.events import ContextBundle, FollowUp, SessionShare
 from perdure.runs.limits import DEFAULT_QUEUE_S, Limits, Timeouts
 from perdure.runs.messages import AssistantMessage, UserMessage
 from perdure.runs.run import Run
+from perdure.runs.start import ContextBundle, FollowUp, SessionShare
 from perdure.runs.transcript import messages
 from tests.runs.building import answered, at, pending, reply
 

@@ -6,10 +6,11 @@ from perdure.runs import record
 from perdure.runs.contract import Resumption
 from perdure.runs.decide import CallModel, Finish, decide
 from perdure.runs.errors import ErrorCode, IllegalEvent, error
-from perdure.runs.events import CancelRequested, ContextBundle, Event, RunStart, StepStarted
+from perdure.runs.events import CancelRequested, Event, StepStarted
 from perdure.runs.limits import Limits, Terms
 from perdure.runs.messages import UserMessage
 from perdure.runs.run import Run
+from perdure.runs.start import ContextBundle, RunStart
 from perdure.runs.status import TRANSITIONS, RunStatus
 from perdure.runs.steps import ToolReply
 from tests.runs.building import (

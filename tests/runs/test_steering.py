@@ -6,12 +6,12 @@ from perdure.runs import record, steering
 from perdure.runs.contract import MessageRequest, PauseRequest, Resumption
 from perdure.runs.decide import CallModel, Finish, Pause, decide
 from perdure.runs.errors import ErrorCode, PerdureError, error
-from perdure.runs.events import ContextBundle
 from perdure.runs.fork import checkpoint
 from perdure.runs.limits import MAX_MESSAGE_BYTES, MAX_MESSAGES, MAX_TRANSCRIPT_BYTES, Limits
 from perdure.runs.messages import UserMessage
 from perdure.runs.requests import model_request
 from perdure.runs.run import Run
+from perdure.runs.start import ContextBundle
 from perdure.runs.status import RunStatus, StopReason
 from perdure.runs.steps import ToolReply
 from perdure.runs.transcript import messages

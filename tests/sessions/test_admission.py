@@ -13,7 +13,7 @@ from perdure.runs.errors import (
     SessionLimitReached,
     SessionNotFound,
 )
-from perdure.runs.events import RunStart
+from perdure.runs.start import RunStart
 from perdure.runs.usage import Usage
 from perdure.sessions.admission import KEYS_FOR, MAX_STEERING, Admission, StartRequest, admit
 from perdure.sessions.outcome import RunOutcome

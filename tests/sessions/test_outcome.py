@@ -7,9 +7,9 @@ import pytest
 from perdure.runs import record
 from perdure.runs.decide import CallModel, decide
 from perdure.runs.errors import ErrorCode, error
-from perdure.runs.events import ContextBundle, FollowUp
 from perdure.runs.messages import AssistantMessage, UserMessage
 from perdure.runs.run import Run
+from perdure.runs.start import ContextBundle, FollowUp
 from perdure.runs.transcript import SUMMARY
 from perdure.runs.usage import Usage
 from perdure.sessions.outcome import RunOutcome, outcome, said_by_end

@@ -14,8 +14,9 @@ from perdure.runs import record, steering
 from perdure.runs.contract import MessageRequest, Resumption
 from perdure.runs.decide import Finish
 from perdure.runs.errors import ErrorCode, error
-from perdure.runs.events import CancelMode, RunStart, SessionShare, StoppedBy
+from perdure.runs.events import CancelMode, StoppedBy
 from perdure.runs.run import Run
+from perdure.runs.start import RunStart, SessionShare
 from perdure.runs.status import RunStatus, StopReason
 from perdure.runs.steps import ModelReply, RequestedCall, ToolReply
 from perdure.sessions.admission import Admission, StartRequest, admit

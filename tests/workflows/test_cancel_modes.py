@@ -6,7 +6,8 @@ import pytest
 
 from perdure import Agent, tool
 from perdure.runs.contract import RunRequest
-from perdure.runs.events import CancelMode, RunStart
+from perdure.runs.events import CancelMode
+from perdure.runs.start import RunStart
 from perdure.runs.status import RunStatus, StopReason
 from perdure.workflows.run import RunWorkflow
 from tests.harness.engine import Engine, soon

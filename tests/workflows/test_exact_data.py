@@ -14,9 +14,9 @@ from google.protobuf.json_format import MessageToDict
 
 from perdure import Agent, tool
 from perdure.runs.errors import ErrorCode
-from perdure.runs.events import ContextBundle
 from perdure.runs.messages import AssistantMessage, MessageCall, ToolMessage, UserMessage
 from perdure.runs.run import Run
+from perdure.runs.start import ContextBundle
 from perdure.runs.status import RunStatus
 from tests.harness.engine import Engine
 from tests.harness.scripted_openai import call, chunk, chunks, text, tool_calls

@@ -10,9 +10,9 @@ from temporalio.api.history.v1 import HistoryEvent
 from perdure import Agent, tool
 from perdure.activities.transcripts import Transcripts
 from perdure.runs.errors import CallNotFound, ErrorCode, InvalidRequest
-from perdure.runs.events import ContextBundle
 from perdure.runs.limits import MAX_FULL_RESULT_BYTES, MAX_INPUT_BYTES, MAX_RESULT_BYTES
 from perdure.runs.messages import AssistantMessage, Message, UserMessage
+from perdure.runs.start import ContextBundle
 from perdure.runs.status import RunStatus
 from tests.engine.noise import noise
 from tests.harness.engine import Engine, soon
