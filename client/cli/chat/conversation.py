@@ -1,6 +1,5 @@
 """A conversation: its Session, with whom one talks in it, and what was said last."""
 
-import asyncio
 from dataclasses import dataclass
 
 from rich.text import Text
@@ -19,9 +18,6 @@ from perdure.sessions.contract import SessionReport
 
 SHOWN_MESSAGES = 20
 """Of a conversation that is taken up again: the latest."""
-NOTICED_WITHIN_S = 10.0
-"""How long a Session may take to notice that its Run has ended."""
-LOOK_EVERY_S = 0.1
 DEFAULT_AGENT = "assistant"
 
 
@@ -68,8 +64,6 @@ class Conversation:
         """The latest message, as long as it is not known to have begun."""
         self.has_begun = False
         """Whether there is such a Session."""
-        self._ended: str | None = None
-        """The latest Run that was seen to end."""
 
     async def open(self) -> list[str]:
         """Show what was said so far, and follow what goes on; return what the user said.
@@ -106,8 +100,7 @@ class Conversation:
         """Follow a Run that somebody else has started, or this person earlier."""
         self.screen.note(f"Run {run_id} is going on; Ctrl-C cancels it.")
         live = Live(self._manager, self.screen, with_input=True)
-        run = await Turn(self._manager, live.follow, self.screen.note).join(run_id)
-        self._ended = run.run_id
+        await Turn(self._manager, live.follow, self.screen.note).join(run_id)
 
     def message(self, text: str) -> Message:
         """Return a message; the same one again, if it is not known to have been said."""
@@ -127,8 +120,7 @@ class Conversation:
         live = Live(self._manager, self.screen, with_input=False)
         turn = Turn(self._manager, live.follow, self.screen.note)
         try:
-            run = await turn.say(self.session, message, "reject")
-            self._ended = run.run_id
+            await turn.say(self.session, message, "reject")
         except SessionBusy as exc:
             self.screen.note("Somebody else is talking in this Session.", style="yellow")
             await self.join(exc.active_run_id)
@@ -138,29 +130,23 @@ class Conversation:
                 self.unsent = None
 
     async def report(self) -> SessionReport | None:
-        """Return where the Session stands, once it knows what is known here; none if there is none.
+        """Return where the Session stands; none if there is none that is open.
 
         Raises:
             EngineUnavailable: When Temporal does not answer.
         """
-        clock = asyncio.get_running_loop().time
-        until = clock() + NOTICED_WITHIN_S
-        while True:
-            try:
-                report = await self.session.get()
-            except SessionNotFound:
-                return None
-            if report.ended_at is not None:
-                return None
-            self.has_begun = True
-            if self._ended is None or report.active_run_id != self._ended or clock() > until:
-                return report
-            await asyncio.sleep(LOOK_EVERY_S)
+        try:
+            report = await self.session.get()
+        except SessionNotFound:
+            return None
+        if report.ended_at is not None:
+            return None
+        self.has_begun = True
+        return report
 
     def move(self, session_id: str) -> None:
         """Go on in another Session."""
         self.session = self._manager.session(session_id)
-        self._ended = None
 
     @property
     def way_back(self) -> Text:
