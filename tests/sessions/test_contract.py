@@ -54,6 +54,7 @@ MESSAGES: dict[str, set[str]] = {
         "settings",
         "variables",
         "forked_from",
+        "ended_at",
     },
     "StartRequest": {"run_id", "start", "on_busy", "key", "digest"},
     "RunOutcome": {

@@ -14,7 +14,8 @@ from tests.harness.scripted_openai import (
     tool_calls,
 )
 
-TURNS = 1000
+TURNS = 500
+"""Temporal suggests to continue as new after about 370 here."""
 
 
 @tool(effect="read")
@@ -33,7 +34,7 @@ def next_note(request: RecordedRequest) -> Reply:
     return tool_calls(call("note", {"number": said + 1}), usage=(100, 10))
 
 
-async def test_a_run_of_a_thousand_turns_ends_well_under_one_id(client: Client) -> None:
+async def test_a_run_of_five_hundred_turns_ends_well_under_one_id(client: Client) -> None:
     async with ScriptedOpenAI(record=False) as model:
         model.respond_with(next_note)
         engine = Engine(client, model, "queue-long")
