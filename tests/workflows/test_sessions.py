@@ -1,5 +1,6 @@
 """Sessions on the real server: what one Run leaves to the next, what they may use together."""
 
+import base64
 import json
 
 import pytest
@@ -177,3 +178,29 @@ async def test_a_run_waits_for_nobody_where_the_session_is_idle(engine: Engine) 
         gate.open()
         await engine.rest("idle")
     assert (started.how, run.status, run.waiting_on) == ("begun", RunStatus.RUNNING, None)
+
+
+async def test_a_run_without_a_session_pays_nothing_for_them(engine: Engine) -> None:
+    engine.model.script([text("Hi.")])
+    async with engine.serving(AGENT):
+        run = await engine.run("helper", "Hi.")
+        (history,) = await engine.histories(run.run_id)
+    events = json.loads(history)["events"]
+    assert [event["eventType"].removeprefix("EVENT_TYPE_") for event in events] == [
+        "WORKFLOW_EXECUTION_STARTED",
+        "WORKFLOW_TASK_SCHEDULED",
+        "WORKFLOW_TASK_STARTED",
+        "WORKFLOW_TASK_COMPLETED",
+        "UPSERT_WORKFLOW_SEARCH_ATTRIBUTES",
+        "ACTIVITY_TASK_SCHEDULED",
+        "ACTIVITY_TASK_STARTED",
+        "ACTIVITY_TASK_COMPLETED",
+        "WORKFLOW_TASK_SCHEDULED",
+        "WORKFLOW_TASK_STARTED",
+        "WORKFLOW_TASK_COMPLETED",
+        "UPSERT_WORKFLOW_SEARCH_ATTRIBUTES",
+        "WORKFLOW_EXECUTION_COMPLETED",
+    ]
+    (given,) = events[0]["workflowExecutionStartedEventAttributes"]["input"]["payloads"]
+    start = json.loads(base64.b64decode(given["data"]))["start"]
+    assert set(start) == {"agent", "input", "context", "limits", "timeouts", "metadata"}
