@@ -15,6 +15,7 @@ from rich.text import Text
 
 from perdure.client.cli.render import run_view, runs_table
 from perdure.client.cli.session import err, exit_of, out, print_json
+from perdure.client.cli.words import visible
 from perdure.client.follow import PendingStep
 from perdure.client.listing import RunFilter
 from perdure.client.manager import RunManager
@@ -137,7 +138,8 @@ def conclude(run: Run, *, as_json: bool) -> int:
         print_json(run)
     else:
         if run.output:
-            out.print(Text(run.output), soft_wrap=True)
+            said = visible(run.output) if out.is_terminal else run.output
+            out.print(Text(said), soft_wrap=True)
         if run.error is not None:
             err.print(Text(f"Run {run.run_id} {run.status}: {run.error}", style="red"))
     return exit_of(run)

@@ -7,8 +7,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from perdure.client.cli.words import SHOWN_CHARS
-from perdure.client.cli.words import short as _short
+from perdure.client.cli.words import SHOWN_CHARS, short, visible
 from perdure.client.follow import PendingStep
 from perdure.client.listing import RunList
 from perdure.runs.run import Run
@@ -45,9 +44,9 @@ def run_view(run: Run, pending: list[PendingStep] | None = None, *, live: bool =
         parts.append(Text("Pausing: what is in flight ends first.", style="yellow"))
     parts.append(steps_table(run, {each.step: each for each in pending or ()}, live))
     if run.output:
-        parts.append(Padding(Text(run.output), (1, 0)))
+        parts.append(Padding(Text(visible(run.output)), (1, 0)))
     if run.error is not None:
-        parts.append(Text(f"{run.error.code}: {run.error}", style="red"))
+        parts.append(Text(visible(f"{run.error.code}: {run.error}"), style="red"))
     return Group(*parts)
 
 
@@ -108,8 +107,8 @@ def steps_table(run: Run, pending: dict[int, PendingStep], live: bool) -> Table:
         _add_told(table, run, 0)
     for step in shown:
         used = f"{step.usage.total_tokens:,} tokens" if step.usage else ""
-        what = Text(_said(run, step, pending.get(step.number)))
-        table.add_row(str(step.number), MARKS[step.status], Text(step.name), what, used)
+        what = Text(visible(_said(run, step, pending.get(step.number))))
+        table.add_row(str(step.number), MARKS[step.status], Text(visible(step.name)), what, used)
         _add_told(table, run, step.number)
     return table
 
@@ -117,7 +116,7 @@ def steps_table(run: Run, pending: dict[int, PendingStep], live: bool) -> Table:
 def _add_told(table: Table, run: Run, after_step: int) -> None:
     for each in run.follow_ups:
         if each.after_step == after_step:
-            table.add_row("", ">", "message", Text(_short(each.text)), "")
+            table.add_row("", ">", "message", Text(short(each.text)), "")
 
 
 def steps_list(run: Run) -> Table:
@@ -133,12 +132,12 @@ def steps_list(run: Run) -> Table:
             str(step.number),
             str(step.turn),
             kind,
-            Text(step.name),
+            Text(visible(step.name)),
             step.status + copied,
             str(step.attempt),
             f"{step.usage.total_tokens:,}" if step.usage else "",
             _took(step),
-            Text(_said(run, step, None)),
+            Text(visible(_said(run, step, None))),
         )
     return table
 
@@ -151,16 +150,16 @@ def _took(step: Step) -> str:
 
 def _said(run: Run, step: Step, under_way: PendingStep | None) -> str:
     if step.error is not None:
-        kept = f" after “{_short(step.text)}”" if step.text else ""
+        kept = f" after “{short(step.text)}”" if step.text else ""
         return f"{step.error.code}: {step.error.message}{kept}"
     if under_way is not None and step.status == "running":
         return _under_way(under_way)
     if step.kind == "model":
         asked = [call for call in run.tool_calls if call.model_step == step.number]
         calls = ", ".join(f"{call.name}({call.arguments})" for call in asked)
-        return _short(" ".join(part for part in (step.text, calls and f"→ {calls}") if part))
+        return short(" ".join(part for part in (step.text, calls and f"→ {calls}") if part))
     call = next((c for c in reversed(run.tool_calls) if c.step == step.number), None)
-    return _short(call.result or call.arguments) if call else ""
+    return short(call.result or call.arguments) if call else ""
 
 
 def _under_way(step: PendingStep) -> str:

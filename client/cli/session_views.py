@@ -106,9 +106,9 @@ def conversation(messages: Iterable[Message]) -> Iterator[Text]:
                 if message.content:
                     yield Text(visible(message.content))
                 for call in message.tool_calls:
-                    yield Text(f"  → {call.name}({short(visible(call.arguments))})", style="dim")
+                    yield Text(f"  → {call.name}({short(call.arguments)})", style="dim")
             case ToolMessage():
-                yield Text(f"  ← {short(visible(message.content))}", style="dim")
+                yield Text(f"  ← {short(message.content)}", style="dim")
 
 
 def said_by_user(text: str) -> Text:

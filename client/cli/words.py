@@ -8,8 +8,8 @@ _HARMLESS = {code: kept for code, kept in _CONTROLS.items() if chr(code) not in 
 
 
 def short(text: str) -> str:
-    """Return the beginning of a text, in one line."""
-    line = " ".join(text.split())
+    """Return the beginning of a text, in one line that does nothing to a terminal."""
+    line = " ".join(visible(text).split())
     return line if len(line) <= SHOWN_CHARS else line[: SHOWN_CHARS - 1] + "…"
 
 
