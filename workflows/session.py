@@ -148,8 +148,10 @@ class SessionWorkflow(SessionRuns):
 
     def continue_as_new(self) -> NoReturn:
         """Go on with a fresh history; Runs that are open are watched from there."""
+        # What was written to the memo since the start is not carried along by itself.
         workflow.continue_as_new(
-            SessionRequest(session_id=self.state.session_id, carried=self.state)
+            SessionRequest(session_id=self.state.session_id, carried=self.state),
+            memo=_memo(contract.report(self.state)),
         )
 
     def close(self) -> None:
@@ -161,9 +163,7 @@ class SessionWorkflow(SessionRuns):
         now = contract.report(self.state)
         if self.is_ready and now != self.told:
             self.told = now
-            workflow.upsert_memo(
-                {contract.REPORT_MEMO: now.model_dump(mode="json", exclude_defaults=True)}
-            )
+            workflow.upsert_memo(_memo(now))
 
     # What clients ask for
 
@@ -259,6 +259,10 @@ class UpgradingSessionWorkflow(SessionWorkflow):
     async def run(self, request: SessionRequest) -> SessionResult:
         """Do what `SessionWorkflow` does."""
         return await super().run(request)
+
+
+def _memo(report: SessionReport) -> dict[str, Any]:
+    return {contract.REPORT_MEMO: report.model_dump(mode="json", exclude_defaults=True)}
 
 
 def _told(ask: Callable[[], T]) -> T:

@@ -7,7 +7,7 @@ import pytest
 from perdure import Agent
 from perdure.runs.errors import IdempotencyConflict, SessionBusy
 from perdure.runs.status import RunStatus, StopReason
-from perdure.sessions.contract import StartedRun, workflow_id
+from perdure.sessions.contract import REPORT_MEMO, StartedRun, workflow_id
 from perdure.sessions.parts import SessionSettings
 from tests.harness.engine import Engine
 from tests.harness.scripted_openai import Gate, RecordedRequest, Reply, text
@@ -40,6 +40,10 @@ async def test_a_session_continues_as_new_and_forgets_nothing(strict_engine: Eng
         report = await engine.rest("long")
         assert await session.variables() == {"city": "Ulm"}
         events = await parts(engine, "long")
+        _, *later = await engine.executions(workflow_id("long"))
+    began = [each.events[0].workflow_execution_started_event_attributes for each in later]
+    # So that nobody who looks in between sees a Session in which nothing goes on.
+    assert all(REPORT_MEMO in each.memo.fields for each in began)
     assert (again.run_id, again.how) == (first.run_id, "replayed")
     assert (report.runs, report.messages, report.settings.max_queued) == (16, 32, 7)
     assert len(events) > 2
