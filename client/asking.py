@@ -17,6 +17,7 @@ from temporalio.exceptions import ApplicationError, WorkflowAlreadyStartedError
 from temporalio.service import RPCError, RPCStatusCode
 
 from perdure.client import follow, reports
+from perdure.client.patience import ANSWER_WITHIN_S, in_time
 from perdure.client.workers import require_worker
 from perdure.runs.contract import RunRequest
 from perdure.runs.errors import (
@@ -47,8 +48,6 @@ from perdure.sessions.contract import (
 from perdure.workflows.session import SessionWorkflow
 from perdure.workflows.visible import SESSION
 
-ANSWER_WITHIN_S = 30.0
-"""How long a Session may take to answer: a worker that died is replaced within that."""
 AGAIN_AFTER_S = 0.2
 """After which Temporal is asked again that has too much to do for this Session."""
 
@@ -215,12 +214,11 @@ async def answered(session_id: str, ask: Ask[T]) -> T:
         EngineUnavailable: When Temporal does not answer.
     """
     try:
-        async with asyncio.timeout(ANSWER_WITHIN_S):
-            return await _when_let(ask)
+        return await in_time(_when_let(ask))
     except (TimeoutError, WorkflowUpdateRPCTimeoutOrCancelledError) as exc:
         raise NoWorker(
             f"Session {session_id!r} did not answer within {ANSWER_WITHIN_S:g} s.",
-            hint="Its worker may have died; ask again, with the same idempotency key.",
+            hint="Its worker may have died; ask again, a start with the same idempotency key.",
         ) from exc
     except WorkflowUpdateFailedError as exc:
         raise refusal(session_id, exc.cause) from exc
@@ -228,7 +226,7 @@ async def answered(session_id: str, ask: Ask[T]) -> T:
         if exc.status is RPCStatusCode.FAILED_PRECONDITION:
             raise NoWorker(
                 f"Session {session_id!r} can't answer: {exc.message}",
-                hint="The log of its worker says what fails; the Session goes on once that works.",
+                hint="Start a worker, or see in its log what fails; the Session goes on then.",
             ) from exc
         raise reports.missing(exc, session_id) from exc
 

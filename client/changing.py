@@ -1,6 +1,5 @@
 """Changing a Run that is going on: telling it to stop, raising its limits, any other update."""
 
-import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -9,6 +8,7 @@ from temporalio.client import Client, WorkflowUpdateFailedError
 from temporalio.service import RPCError, RPCStatusCode
 
 from perdure.client import follow
+from perdure.client.patience import ANSWER_WITHIN_S, in_time
 from perdure.client.starting import checked_reason
 from perdure.client.workers import require_worker
 from perdure.runs import contract, record
@@ -17,9 +17,6 @@ from perdure.runs.errors import InvalidRequest, NoWorker
 from perdure.runs.limits import Limits
 from perdure.runs.run import Run
 from perdure.workflows.run import RunWorkflow
-
-ANSWER_WITHIN_S = 30.0
-"""How long a Run may take to answer: a worker that died is replaced within that."""
 
 
 async def cancel(client: Client, run_id: str, request: CancelRequest) -> Run:
@@ -91,8 +88,13 @@ async def changed(client: Client, task_queue: str, run_id: str, change: Change) 
     if change.is_done(run):
         return run
     await require_worker(client, task_queue)
+    handle = client.get_workflow_handle(run_id)
     try:
-        await _answer(client, run_id, change)
+        await in_time(handle.execute_update(change.update, change.request))
+    except TimeoutError as exc:
+        raise NoWorker(
+            f"Run {run_id!r} did not answer within {ANSWER_WITHIN_S:g} s.", hint=change.hint
+        ) from exc
     except (WorkflowUpdateFailedError, RPCError) as exc:
         gone = isinstance(exc, RPCError) and exc.status is RPCStatusCode.NOT_FOUND
         if isinstance(exc, RPCError) and not gone:
@@ -103,19 +105,3 @@ async def changed(client: Client, task_queue: str, run_id: str, change: Change) 
             return run
         raise InvalidRequest(f"Run {run_id!r} refused: {exc.__cause__ or exc}.") from exc
     return await follow.latest(client, run_id)
-
-
-async def _answer(client: Client, run_id: str, change: Change) -> None:
-    handle = client.get_workflow_handle(run_id)
-    # In a task of its own: the SDK would turn our caller's cancellation into an error of its own.
-    asked = asyncio.create_task(handle.execute_update(change.update, change.request))
-    asked.add_done_callback(lambda task: task.cancelled() or task.exception())
-    try:
-        done, _ = await asyncio.wait({asked}, timeout=ANSWER_WITHIN_S)
-    finally:
-        asked.cancel()
-    if not done:
-        raise NoWorker(
-            f"Run {run_id!r} did not answer within {ANSWER_WITHIN_S:g} s.", hint=change.hint
-        )
-    asked.result()

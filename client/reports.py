@@ -6,7 +6,7 @@ from temporalio.client import Client, WorkflowExecutionDescription, WorkflowExec
 from temporalio.service import RPCError, RPCStatusCode
 
 from perdure.client import follow
-from perdure.runs.errors import NoWorker, PerdureError, RunNotFound, SessionNotFound
+from perdure.runs.errors import PerdureError, RunNotFound, SessionNotFound
 from perdure.sessions import contract
 from perdure.sessions.contract import SessionReport
 
@@ -79,19 +79,11 @@ async def has_ended(client: Client, run_id: str) -> bool:
 
 
 def missing(exc: RPCError, session_id: str) -> PerdureError:
-    """Return Temporal's refusal in our words: a Session that has ended is none.
-
-    What it can't do now is to ask a worker, because none was there recently.
-    """
+    """Return Temporal's refusal in our words: a Session that has ended is none."""
     if is_missing(exc):
         return SessionNotFound(
             f"There is no Session {session_id!r}, or it has ended.",
             hint="`perdure sessions list` shows those there are.",
-        )
-    if exc.status is RPCStatusCode.FAILED_PRECONDITION:
-        return NoWorker(
-            f"No worker answers for Session {session_id!r}.",
-            hint="Start one with `perdure worker`, or everything with `perdure dev`.",
         )
     return follow.translated(exc, None)
 

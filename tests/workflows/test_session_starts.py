@@ -8,8 +8,8 @@ import pytest
 from perdure import Agent, Limits
 from perdure.runs.errors import IdempotencyConflict, RunAlreadyExists, SessionBusy
 from perdure.runs.status import RunStatus
-from perdure.sessions.contract import StartedRun
-from tests.harness.engine import Engine
+from perdure.sessions.contract import StartedRun, workflow_id
+from tests.harness.engine import Engine, soon
 from tests.harness.scripted_openai import Gate, text
 
 AGENT = Agent(name="helper")
@@ -130,3 +130,20 @@ async def test_a_start_whose_id_is_taken_leaves_nothing_behind(engine: Engine) -
         assert (await session.start_run("helper", "Hi.", idempotency_key="k")).how == "begun"
         report = await engine.rest(name)
     assert (report.runs, report.messages) == (1, 2)
+
+
+async def test_whoever_stops_waiting_for_an_answer_is_let_go(engine: Engine) -> None:
+    async with engine.serving(AGENT):
+        session = engine.manager.session("let-go")
+        await session.configure()
+    # The worker was there a moment ago; nothing will answer.
+    asking = asyncio.create_task(session.start_run("helper", "Is anybody there?"))
+    handle = engine.client.get_workflow_handle(workflow_id("let-go"))
+
+    async def is_asked() -> bool:
+        return (await handle.describe()).raw_description.HasField("pending_workflow_task")
+
+    await soon(is_asked)
+    asking.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await asking
