@@ -26,6 +26,7 @@ from perdure.activities.pricing import Prices
 from perdure.activities.session import SessionActivities
 from perdure.activities.tool import tool_activity
 from perdure.activities.transcripts import Transcripts
+from perdure.activities.usage import UsageActivities
 from perdure.agents.registry import Registry
 from perdure.client.follow import ended
 from perdure.client.listing import open_runs
@@ -84,11 +85,13 @@ def build(
     threads = ThreadPoolExecutor(TOOL_THREADS, thread_name_prefix="tool")
     texts = StoredTexts(client.data_converter, client.namespace)
     tools = [
-        tool_activity(tool, threads, chat.redact, remembered, texts.keep)
+        tool_activity(tool, registry.agent, threads, chat.redact, remembered, texts.keep)
         for tool in registry.tools().values()
     ]
     versioned = deployment(settings)
     sessions = SessionActivities(partial(ended, client), partial(open_runs, client))
+    usage = UsageActivities(partial(ended, client))
+    registry.check()
     return Worker(
         client,
         task_queue=settings.task_queue,
@@ -98,6 +101,7 @@ def build(
             request_cancel,
             sessions.run_outcome,
             sessions.open_runs,
+            usage.run_usage,
             *tools,
         ],
         # No workflow code but ours runs here; imports and lint keep it deterministic, and the

@@ -68,7 +68,7 @@ class Answering:
         received, request = outcome.received, call.request
         calls: tuple[RequestedCall, ...] = ()
         if received is not None and request.purpose == "turn":
-            calls = requested_calls(answer, call.agent, request.step)
+            calls = requested_calls(answer, call.agent, request)
         why = outcome.why or self._problem(answer, received, calls, request)
         text = clean(answer.text)
         echo, extra = kept_fields(answer, call.agent.profile)

@@ -12,10 +12,13 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from perdure.activities.gate import approval_needed
 from perdure.activities.openai_chat import Answer, PartialCall
 from perdure.agents.agent import Agent
 from perdure.agents.tool import NAME_LENGTH, AnyTool
+from perdure.runs.contract import ModelRequest
 from perdure.runs.errors import ErrorCode, RunError, error
+from perdure.runs.limits import MAX_AGENT_DEPTH
 from perdure.runs.messages import without_lone_surrogates
 from perdure.runs.steps import Repair, RequestedCall
 
@@ -29,7 +32,9 @@ class _Unusable(Exception):
     """Arguments that are no JSON object."""
 
 
-def requested_calls(answer: Answer, agent: Agent, step: int) -> tuple[RequestedCall, ...]:
+def requested_calls(
+    answer: Answer, agent: Agent, request: ModelRequest
+) -> tuple[RequestedCall, ...]:
     """Return the calls of an answer, each with its tool's policy or why it is rejected.
 
     Ids are unique afterwards and the same on every reading: the provider's, or one made of
@@ -48,14 +53,32 @@ def requested_calls(answer: Answer, agent: Agent, step: int) -> tuple[RequestedC
         seen.add(content)
         call_id = without_lone_surrogates(partial.id)
         if not call_id or call_id in given:
-            call_id = _made_up(f"call_{step}_{position}", taken | given)
+            call_id = _made_up(f"call_{request.step}_{position}", taken | given)
         given.add(call_id)
         checked = _checked(partial, call_id, agent, answer.finish)
+        checked = _possible(checked, partial, request, calls)
         if partial.id and call_id != partial.id:
             original = without_lone_surrogates(partial.id)
             checked = checked.model_copy(update={"provider_id": original})
         calls.append(checked)
     return tuple(calls)
+
+
+def _possible(
+    call: RequestedCall,
+    partial: PartialCall,
+    request: ModelRequest,
+    before: list[RequestedCall],
+) -> RequestedCall:
+    """Return the call, or its rejection where this Run, or this turn, can't have it."""
+    kind, why = call.policy.kind, ""
+    if kind == "agent" and request.depth >= MAX_AGENT_DEPTH:
+        why = f"Agents call each other at most {MAX_AGENT_DEPTH} Runs deep; do it yourself."
+    if kind == "handoff" and any(each.policy.kind == "handoff" for each in before):
+        why = "The conversation was handed over already, by another call."
+    if not why:
+        return call
+    return _rejected(call.call_id, call.name, partial, error(ErrorCode.TOOL_NOT_FOUND, why))
 
 
 def _comparable(arguments: str) -> str:
@@ -83,7 +106,7 @@ def _checked(partial: PartialCall, call_id: str, agent: Agent, finish: str) -> R
         missing = f"There is no tool {name!r}. Tools: {known}."
         return _rejected(call_id, name, partial, error(ErrorCode.TOOL_NOT_FOUND, missing))
     try:
-        arguments, repaired = _object_text(partial.arguments, found)
+        arguments, values, repaired = _object_text(partial.arguments, found)
     except _Unusable as exc:
         invalid = error(ErrorCode.TOOL_ARGUMENTS_INVALID, str(exc))
         return _rejected(call_id, name, partial, invalid)
@@ -91,7 +114,7 @@ def _checked(partial: PartialCall, call_id: str, agent: Agent, finish: str) -> R
         call_id=call_id,
         name=name,
         arguments=arguments,
-        policy=found.policy,
+        policy=found.policy.model_copy(update={"approval": approval_needed(agent, found, values)}),
         repaired=repaired,
     )
 
@@ -106,7 +129,7 @@ def _rejected(call_id: str, name: str, partial: PartialCall, why: RunError) -> R
     )
 
 
-def _object_text(raw: str, found: AnyTool) -> tuple[str, Repair | None]:
+def _object_text(raw: str, found: AnyTool) -> tuple[str, dict[str, Any], Repair | None]:
     repaired: Repair | None = None
     text = without_lone_surrogates(raw).strip() or "{}"
     value = _parsed(text)
@@ -117,12 +140,12 @@ def _object_text(raw: str, found: AnyTool) -> tuple[str, Repair | None]:
     if not isinstance(value, dict):
         raise _Unusable(f"Arguments must be a JSON object, not {text[:RAW_CHARS]!r}.")
     try:
-        found.keyword_arguments(text)
+        values = found.keyword_arguments(text)
     except ValidationError as exc:
-        raise _Unusable(_told(exc)) from exc
+        raise _Unusable(told(exc)) from exc
     except ValueError as exc:
         raise _Unusable(f"Arguments do not fit: {exc}") from exc
-    return text, repaired
+    return text, values, repaired
 
 
 def _parsed(text: str) -> Any:
@@ -146,7 +169,8 @@ def _finite(number: str) -> float:
     return value
 
 
-def _told(exc: ValidationError) -> str:
+def told(exc: ValidationError) -> str:
+    """Return what is wrong with arguments, as the model reads it."""
     problems = [
         f"{'.'.join(str(part) for part in problem['loc'])}: {problem['msg']}"
         for problem in exc.errors(include_url=False, include_input=False)[:SHOWN_ERRORS]

@@ -9,7 +9,9 @@ from typing import Any
 
 from perdure.activities.outgoing import outgoing
 from perdure.agents.agent import Agent
+from perdure.agents.tool import AnyTool
 from perdure.runs.contract import ModelRequest
+from perdure.runs.limits import MAX_AGENT_DEPTH
 from perdure.runs.messages import canonical_json
 
 CONCLUDE = (
@@ -44,10 +46,15 @@ def request_body(
         head["temperature"] = agent.temperature
     if agent.max_output_tokens is not None:
         head["max_completion_tokens"] = agent.max_output_tokens
-    if agent.tools and request.purpose == "turn":
-        head["tools"] = [tool.schema for tool in agent.tools]
+    tools = [tool for tool in agent.tools if _is_offered(tool, request)]
+    if tools and request.purpose == "turn":
+        head["tools"] = [tool.schema for tool in tools]
     opened = canonical_json(head)[:-1]
     return opened + b',"messages":[' + b",".join(_messages(agent, messages, request)) + b"]}"
+
+
+def _is_offered(tool: AnyTool, request: ModelRequest) -> bool:
+    return tool.policy.kind != "agent" or request.depth < MAX_AGENT_DEPTH
 
 
 def _messages(agent: Agent, messages: Sequence[bytes], request: ModelRequest) -> list[bytes]:

@@ -3,7 +3,7 @@
 from perdure.activities.pricing import context_window
 from perdure.agents.agent import Agent
 from perdure.runs.contract import ModelRequest
-from perdure.runs.limits import DEFAULT_TERMS, DEFAULT_TOOL_S, Limits, Terms
+from perdure.runs.limits import DEFAULT_ACTION_S, DEFAULT_TERMS, DEFAULT_TOOL_S, Limits, Terms
 from perdure.runs.steps import RequestedCall
 
 
@@ -19,13 +19,25 @@ def terms_of(agent: Agent, request: ModelRequest, model: str) -> Terms:
         # A tool's own timeout wins over its agent's, so that is not settled for all tools.
         timeouts=agent.timeouts.model_copy(update={"tool_s": None}),
         on_limit=agent.on_limit,
+        on_unknown=agent.on_unknown,
         context_window=agent.context_window or context_window(model),
     )
     return request.terms.over(agents).over(DEFAULT_TERMS)
 
 
 def timed(call: RequestedCall, agent: Agent, terms: Terms) -> RequestedCall:
-    """Return a call with its timeout: the Run's, else the tool's, the agent's, the default."""
-    declared = call.policy.timeout_s or agent.timeouts.tool_s or DEFAULT_TOOL_S
-    timeout = {"timeout_s": terms.timeouts.tool_s or declared}
-    return call.model_copy(update={"policy": call.policy.model_copy(update=timeout)})
+    """Return a call with its timeout: the Run's, else the tool's, the agent's, the default.
+
+    What waits for a person has its own; another agent's Run has the one that its tool says.
+    """
+    policy, patience = call.policy, terms.timeouts.action_s or DEFAULT_ACTION_S
+    if policy.approval is not None:
+        waits = policy.approval.model_copy(update={"expires_s": patience})
+        policy = policy.model_copy(update={"approval": waits})
+    if policy.kind == "question":
+        policy = policy.model_copy(update={"timeout_s": patience})
+    elif policy.kind == "function":
+        declared = policy.timeout_s or agent.timeouts.tool_s or DEFAULT_TOOL_S
+        timeout = {"timeout_s": terms.timeouts.tool_s or declared}
+        policy = policy.model_copy(update=timeout)
+    return call.model_copy(update={"policy": policy})

@@ -6,11 +6,15 @@ from collections.abc import Awaitable, Callable, Coroutine
 from concurrent.futures import Executor
 from typing import Any
 
+from pydantic import ValidationError
 from temporalio import activity
 
+from perdure.activities.calls import told
+from perdure.activities.gate import refusal
 from perdure.activities.heartbeat import heartbeats, stopped_by_cancel
 from perdure.activities.redaction import Redactor
 from perdure.activities.transcripts import Transcripts
+from perdure.agents.agent import Agent
 from perdure.agents.context import ToolContext, entered
 from perdure.agents.tool import AnyTool, result_of
 from perdure.runs import contract
@@ -30,7 +34,12 @@ STOPPING = (SystemExit, KeyboardInterrupt, StopIteration)
 
 
 def tool_activity(
-    tool: AnyTool, threads: Executor, redact: Redactor, transcripts: Transcripts, keep: Keep
+    tool: AnyTool,
+    agents: Callable[[str], Agent | None],
+    threads: Executor,
+    redact: Redactor,
+    transcripts: Transcripts,
+    keep: Keep,
 ) -> ToolActivity:
     """Return the activity that executes `tool`.
 
@@ -39,6 +48,7 @@ def tool_activity(
 
     Args:
         tool: What to execute.
+        agents: Returns an agent of the worker by its name: its rules hold for the tool.
         threads: Where sync functions run, off the event loop.
         redact: Applied to error texts.
         transcripts: Remembers results for the model call that follows, most often on this worker.
@@ -63,8 +73,16 @@ def tool_activity(
         entered(context)
         try:
             async with heartbeats():
+                agent = agents(request.agent)
+                try:
+                    arguments = tool.keyword_arguments(request.arguments)
+                except ValidationError as exc:  # a person has edited them
+                    return _problem(error(ErrorCode.TOOL_ARGUMENTS_INVALID, told(exc)), attempt)
+                refused = refusal(agent, tool, request, context.run_id, arguments)
+                if refused is not None:
+                    return _problem(refused, attempt)
                 # The value itself is let go of at once: it may take a hundred megabytes.
-                raw = _utf8(await _executed(tool, request, threads))
+                raw = _edited(request) + _utf8(await _executed(tool, arguments, threads))
                 return await _reply(raw, attempt, request.step, keep)
         except asyncio.CancelledError:
             context.stopping.set()
@@ -81,8 +99,7 @@ def tool_activity(
     return run_tool
 
 
-async def _executed(tool: AnyTool, request: ToolRequest, threads: Executor) -> Any:
-    arguments = tool.keyword_arguments(request.arguments)
+async def _executed(tool: AnyTool, arguments: dict[str, Any], threads: Executor) -> Any:
     if tool.is_async:
         try:
             return await result_of(tool.function(**arguments))
@@ -134,6 +151,13 @@ async def _reply(raw: bytes, attempt: int, step: int, keep: Keep) -> ToolReply:
         return ToolReply(text=_shortened(raw, "; they could not be kept"), attempt=attempt)
     how = f"; the whole result: perdure result {run_id} {step}"
     return ToolReply(text=_shortened(raw, how), attempt=attempt, full=full)
+
+
+def _edited(request: ToolRequest) -> bytes:
+    """Return what the model is to know when a person has changed its arguments."""
+    if request.approval is None or not request.approval.edited:
+        return b""
+    return f"[A person changed the arguments to {request.arguments}]\n".encode()
 
 
 def _utf8(value: Any) -> bytes:

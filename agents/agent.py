@@ -3,11 +3,13 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from perdure.agents.approval import ApprovalRule
+from perdure.agents.delegation import agent_tool, handoff_tool
 from perdure.agents.profile import ModelProfile
 from perdure.agents.tool import AnyTool
 from perdure.runs.errors import ConfigurationError, ErrorCode
 from perdure.runs.ids import is_valid_id
-from perdure.runs.limits import Limits, OnLimit, Timeouts
+from perdure.runs.limits import Limits, OnLimit, OnUnknown, Timeouts
 from perdure.runs.retries import RetryRule
 
 
@@ -23,7 +25,15 @@ class Agent:
     """As callers name it."""
     instructions: str = ""
     """The system message of every request; empty sends none."""
+    description: str = ""
+    """What it is good for; read by agents that may call it."""
     tools: Sequence[AnyTool] = ()
+    """What it may do; other agents among them: `other.as_tool()`."""
+    handoffs: Sequence[str] = ()
+    """Names of the agents that it may let go on with the conversation in its place."""
+    approval: ApprovalRule | None = None
+    """Which tool calls wait for a person's yes, besides those whose tool says so: `"unsafe"` for
+    all that must not run twice, or a function of the call."""
     model: str | None = None
     """As the provider names it; the worker's default model when none is given."""
     temperature: float | None = None
@@ -41,6 +51,8 @@ class Agent:
     timeouts: Timeouts = field(default_factory=Timeouts)
     on_limit: OnLimit | None = None
     """What happens when a limit is reached; `stop` by default."""
+    on_unknown: OnUnknown | None = None
+    """What happens when nobody knows whether a tool had its effect; `tell` by default."""
     profile: ModelProfile = field(default_factory=ModelProfile)
     """What sets the model apart from the Chat Completions reference."""
 
@@ -50,11 +62,32 @@ class Agent:
                 f"An agent can't be named {self.name!r}.",
                 hint="Use letters, digits and . _ : @ - only.",
             )
+        handing = [handoff_tool(each) for each in self.handoffs]
+        object.__setattr__(self, "tools", (*self.tools, *handing))
         seen: set[str] = set()
         for each in self.tools:
             if each.name in seen:
                 raise ConfigurationError(f"Agent {self.name!r} has two tools named {each.name!r}.")
             seen.add(each.name)
+
+    def as_tool(
+        self,
+        name: str | None = None,
+        *,
+        approval: ApprovalRule | None = None,
+        timeout_s: float | None = None,
+    ) -> AnyTool:
+        """Return a tool for other agents that calls this one: each call is a Run of its own.
+
+        Its input is one text; it sees nothing of the other's conversation. What it uses counts
+        for the caller as well, it is stopped with it, and may use no more than that has left.
+
+        Args:
+            name: For the model; made of the agent's name by default.
+            approval: Which calls wait for a person's yes.
+            timeout_s: Seconds that the whole Run may take; unlimited by default.
+        """
+        return agent_tool(self.name, name, self.description, approval=approval, timeout_s=timeout_s)
 
     def tool(self, name: str) -> AnyTool | None:
         """Return the tool of that name, if the agent has it."""

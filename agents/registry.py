@@ -65,13 +65,30 @@ class Registry:
             )
         tools = self.tools()
         for each in agent.tools:
-            if tools.get(each.name, each) is not each:
+            # What is no function of ours needs no activity, so no name of its own.
+            if each.policy.kind == "function" and tools.get(each.name, each) is not each:
                 raise ConfigurationError(
                     f"Agent {agent.name!r} has a tool {each.name!r}; another agent has a "
                     "different tool of that name.",
                     hint="Tools of one worker need names of their own: @tool(name=…).",
                 )
         self._agents[agent.name] = (agent, source)
+
+    def check(self) -> None:
+        """See to it that every agent is there that another one calls.
+
+        Raises:
+            ConfigurationError: When one is not.
+        """
+        for agent, source in self._agents.values():
+            for each in agent.tools:
+                target = each.policy.target
+                if target is not None and target not in self._agents:
+                    raise ConfigurationError(
+                        f"Agent {agent.name!r} in {source!r} calls an agent {target!r}; "
+                        "the worker has none of that name.",
+                        hint="Load the module that declares it, too.",
+                    )
 
     def agent(self, name: str) -> Agent | None:
         """Return the agent of that name, if there is one."""
@@ -87,8 +104,9 @@ class Registry:
         return [self._agents[name] for name in self.names()]
 
     def tools(self) -> dict[str, AnyTool]:
-        """Return all tools of all agents, by name."""
-        return {each.name: each for agent, _ in self._agents.values() for each in agent.tools}
+        """Return the functions among the tools of all agents, by name."""
+        tools = [each for agent, _ in self._agents.values() for each in agent.tools]
+        return {each.name: each for each in tools if each.policy.kind == "function"}
 
 
 def _load(source: str) -> ModuleType:

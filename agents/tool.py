@@ -11,9 +11,10 @@ from typing import Any, Generic, ParamSpec, TypeVar, get_type_hints, overload
 import docstring_parser
 from pydantic import BaseModel, ConfigDict, Field, PydanticUserError, create_model
 
+from perdure.agents.approval import ApprovalRule
 from perdure.runs.errors import ConfigurationError
 from perdure.runs.ids import is_valid_id
-from perdure.runs.steps import Effect, ToolPolicy
+from perdure.runs.policy import Effect, ToolPolicy
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -34,9 +35,16 @@ class Tool(Generic[P, R]):
         arguments: pydantic model of the parameters.
         schema: The tool as the `tools` entry of a Chat Completions request.
         policy: Effect, timeout and attempts.
+        approval: Which calls wait for a person's yes.
     """
 
-    def __init__(self, function: Callable[P, R], name: str, policy: ToolPolicy) -> None:
+    def __init__(
+        self,
+        function: Callable[P, R],
+        name: str,
+        policy: ToolPolicy,
+        approval: ApprovalRule | None = None,
+    ) -> None:
         if not is_valid_id(name) or len(name) > NAME_LENGTH or set(name) & set(".:@"):
             raise ConfigurationError(
                 f"A tool can't be named {name!r}.",
@@ -45,6 +53,7 @@ class Tool(Generic[P, R]):
         self.function = function
         self.name = name
         self.policy = policy
+        self.approval = approval
         documented = docstring_parser.parse(inspect.getdoc(function) or "")
         self.description = documented.short_description or ""
         if documented.long_description:
@@ -55,6 +64,11 @@ class Tool(Generic[P, R]):
             self.schema = self._made_schema()
         except (PydanticUserError, NameError) as exc:
             raise ConfigurationError(f"Tool {name!r} can't be described: {exc}") from exc
+
+    def describe(self, description: str) -> None:
+        """Give it another description than its function's."""
+        self.description = description
+        self.schema = self._made_schema()
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         """Call the function itself, without Temporal."""
@@ -90,7 +104,11 @@ AnyTool = Tool[Any, Any]
 def tool(function: Callable[P, R], /) -> Tool[P, R]: ...
 @overload
 def tool(
-    *, name: str | None = None, effect: Effect = "unsafe", timeout_s: float | None = None
+    *,
+    name: str | None = None,
+    effect: Effect = "unsafe",
+    timeout_s: float | None = None,
+    approval: ApprovalRule | None = None,
 ) -> Callable[[Callable[P, R]], Tool[P, R]]: ...
 
 
@@ -101,6 +119,7 @@ def tool(
     name: str | None = None,
     effect: Effect = "unsafe",
     timeout_s: float | None = None,
+    approval: ApprovalRule | None = None,
 ) -> Tool[P, R] | Callable[[Callable[P, R]], Tool[P, R]]:
     """Make a tool of a typed function, sync or async.
 
@@ -110,6 +129,8 @@ def tool(
         effect: What running it twice would do. `read`: nothing, it may be run again when a
             worker dies. `unsafe`, the default: harm, it is run at most once.
         timeout_s: Seconds that one execution may take; the agent's, else 60, when not given.
+        approval: Which calls wait for a person's yes: True for all, or a function of the call that
+            returns True or the reason. The agent's own rule holds as well.
 
     Raises:
         ConfigurationError: When the name or a parameter can't be given to a model.
@@ -117,7 +138,7 @@ def tool(
     policy = ToolPolicy(effect=effect, timeout_s=timeout_s, max_attempts=ATTEMPTS[effect])
 
     def decorate(function: Callable[P, R]) -> Tool[P, R]:
-        return Tool(function, name or function.__name__, policy)
+        return Tool(function, name or function.__name__, policy, approval)
 
     return decorate if function is None else decorate(function)
 

@@ -104,7 +104,7 @@ async def latest(client: Client, run_id: str) -> Run:
     run = projection.run
     if run.status.is_terminal:
         return run
-    waiting = await _in_queue(client, run) or _retrying(description)
+    waiting = await _in_queue(client, run) or _retrying(description) or _with_children(run)
     return run if waiting is None else run.model_copy(update={"waiting_on": waiting})
 
 
@@ -165,6 +165,15 @@ def _retrying(description: WorkflowExecutionDescription) -> WaitingOn | None:
         detail=f"attempt {info.attempt} of Step {info.activity_id}, after {code}: "
         f"{failure.message}",
     )
+
+
+def _with_children(run: Run) -> WaitingOn | None:
+    """Return that the Run waits for Runs of other agents, if that is all it does."""
+    running = [step for step in run.steps if step.status == "running"]
+    children = [step.child_run_id for step in running if step.child_run_id is not None]
+    if run.waiting_on is not None or not children or len(children) < len(running):
+        return None
+    return WaitingOn(type="child", since=running[0].started_at, detail=", ".join(children))
 
 
 def _waits_to_retry(info: PendingActivityInfo) -> bool:

@@ -8,40 +8,35 @@ projected Run equals the one that the workflow answers queries with (timestamps 
 import json
 from collections.abc import Callable, Coroutine
 from datetime import UTC, datetime
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar
 
 from pydantic import ValidationError
-from temporalio.api.common.v1 import Payloads
 from temporalio.api.enums.v1 import EventType
-from temporalio.api.failure.v1 import Failure
 from temporalio.api.history.v1 import HistoryEvent
 from temporalio.converter import DataConverter
 from temporalio.exceptions import ApplicationError
 
-from perdure.runs import contract, record, steering
+from perdure.client.project_steps import StepReader
+from perdure.runs import contract, record, resolving, steering
 from perdure.runs.contract import (
     BeginRequest,
     CancelRequest,
     MessageRequest,
-    ModelRequest,
     PauseRequest,
     RaiseLimitsRequest,
+    ResolveActionRequest,
     RunRequest,
-    ToolRequest,
 )
-from perdure.runs.decide import CallModel, Finish, decide
+from perdure.runs.decide import Finish, decide
 from perdure.runs.errors import ErrorCode, IllegalEvent, RunError, error
 from perdure.runs.events import Event
-from perdure.runs.ids import step_of
 from perdure.runs.run import Run
 from perdure.runs.status import RunStatus, StopReason
-from perdure.runs.steps import ModelReply, Reply, ToolPolicy, ToolReply
-from perdure.workflows.failures import application_error, step_error
-
-T = TypeVar("T")
+from perdure.workflows.failures import application_error
+from perdure.workflows.steps import ACTION_TIMER
 
 
-class Projection:
+class Projection(StepReader):
     """Folds the histories of one Run's executions, in order, into Events and the Run.
 
     Args:
@@ -51,11 +46,9 @@ class Projection:
     """
 
     def __init__(self, run_id: str, converter: DataConverter, run: Run | None = None) -> None:
-        self.run = run
-        self._run_id = run_id
-        self._converter = converter
-        self._step_of_schedule: dict[int, int] = {}
-        self._is_ending = False
+        super().__init__(run_id, converter, run)
+        self._action_timers: set[int] = set()
+        """Timers that end a wait for people: what follows is recorded apart."""
         self._was_stopping = False
         """Whether the workflow knew that it is to stop, when it took the latest signals."""
         self.next_execution: str | None = None
@@ -108,39 +101,6 @@ class Projection:
         self._was_stopping = self._open.cancel is not None
         return None
 
-    async def _activity_scheduled(self, event: HistoryEvent, at: datetime) -> Event | None:
-        attributes = event.activity_task_scheduled_event_attributes
-        self._step_of_schedule[event.event_id] = step_of(attributes.activity_id)
-        if attributes.activity_type.name == contract.CALL_MODEL:
-            asked = await self._decoded(attributes.input, ModelRequest)
-            call = CallModel(asked.turn, asked.purpose, model=asked.model, limit=asked.limit)
-            return record.model_step_started(self._open, at, call)
-        request = await self._decoded(attributes.input, ToolRequest)
-        return record.tool_step_started(self._open, at, request.name, request.call_id)
-
-    async def _activity_completed(self, event: HistoryEvent, at: datetime) -> Event | None:
-        attributes = event.activity_task_completed_event_attributes
-        step = self._step_of_schedule[attributes.scheduled_event_id]
-        reply: Reply
-        if self._open.steps[step - 1].kind == "model":
-            reply = await self._decoded(attributes.result, ModelReply)
-        else:
-            reply = await self._decoded(attributes.result, ToolReply)
-        return record.step_ended(self._open, at, step, reply)
-
-    async def _activity_failed(self, event: HistoryEvent, at: datetime) -> Event | None:
-        attributes = event.activity_task_failed_event_attributes
-        return await self._step_failed(attributes.scheduled_event_id, attributes.failure, at)
-
-    async def _activity_timed_out(self, event: HistoryEvent, at: datetime) -> Event | None:
-        attributes = event.activity_task_timed_out_event_attributes
-        return await self._step_failed(attributes.scheduled_event_id, attributes.failure, at)
-
-    async def _activity_canceled(self, event: HistoryEvent, at: datetime) -> Event | None:
-        scheduled = event.activity_task_canceled_event_attributes.scheduled_event_id
-        step = self._step_of_schedule[scheduled]
-        return record.step_ended(self._open, at, step, error(ErrorCode.CANCELLED))
-
     async def _signaled(self, event: HistoryEvent, at: datetime) -> Event | None:
         attributes = event.workflow_execution_signaled_event_attributes
         try:
@@ -171,22 +131,21 @@ class Projection:
             case contract.PAUSE_UPDATE:
                 paused = await self._decoded(asked.args, PauseRequest)
                 return steering.pause_requested(self._open, at, paused)
+            case contract.RESOLVE_ACTION_UPDATE:
+                decided = await self._decoded(asked.args, ResolveActionRequest)
+                return resolving.action_resolved(self._open, at, decided)
             case contract.UNPAUSE_UPDATE:
                 return steering.unpause_requested(self._open, at)
         return None
 
     async def _indexed(self, event: HistoryEvent, at: datetime) -> Event | None:
         attributes = event.upsert_workflow_search_attributes_event_attributes
+        if contract.AGENT_ATTRIBUTE in attributes.search_attributes.indexed_fields:
+            return record.handed_off(self._open, at)
         written = attributes.search_attributes.indexed_fields.get(contract.WAITING_ATTRIBUTE)
         if written is None:
             return None
-        waits = json.loads(written.data or b'""')
-        return record.paused(self._open, at) if waits else record.unpaused(self._open, at)
-
-    async def _marked(self, event: HistoryEvent, at: datetime) -> Event | None:
-        # A Run has one local activity: with it, at its end, it asks for its own cancellation.
-        self._is_ending = True
-        return None
+        return record.waiting_changed(self._open, at, json.loads(written.data or b'""'))
 
     async def _cancel_requested(self, event: HistoryEvent, at: datetime) -> Event | None:
         if self._is_ending:
@@ -194,8 +153,18 @@ class Projection:
         cause = event.workflow_execution_cancel_requested_event_attributes.cause
         return record.cancel_requested(self._open, at, cause)
 
+    async def _timer_started(self, event: HistoryEvent, at: datetime) -> Event | None:
+        if event.user_metadata.HasField("summary"):
+            said = await self._converter.decode([event.user_metadata.summary], [str])
+            if said[0] == ACTION_TIMER:
+                self._action_timers.add(event.event_id)
+        return None
+
     async def _timer_fired(self, event: HistoryEvent, at: datetime) -> Event | None:
-        # A Run has one timer at a time: for its turn, then for its deadline.
+        # Besides those, a Run has one timer at a time: for its turn, then for its deadline.
+        started = event.timer_fired_event_attributes.started_event_id
+        if started in self._action_timers:
+            return None
         if self._open.status is RunStatus.PENDING:
             return record.queue_expired(self._open, at)
         return record.deadline_passed(self._open, at)
@@ -248,41 +217,28 @@ class Projection:
             finish = Finish(status, StopReason.ERROR, error=why)
         return record.ended(self._open, at, finish)
 
-    async def _step_failed(self, scheduled: int, failure: Failure, at: datetime) -> Event:
-        step = self._step_of_schedule[scheduled]
-        exc = await self._converter.decode_failure(failure)
-        return record.step_ended(self._open, at, step, step_error(exc, self._policy_of(step)))
-
-    def _policy_of(self, step: int) -> ToolPolicy | None:
-        call_id = self._open.steps[step - 1].call_id
-        if call_id is None:
-            return None
-        return next(c.policy for c in reversed(self._open.tool_calls) if c.call_id == call_id)
-
-    async def _decoded(self, payloads: Payloads, kind: type[T]) -> T:
-        values: list[T] = await self._converter.decode(payloads.payloads, [kind])
-        return values[0]
-
-    @property
-    def _open(self) -> Run:
-        if self.run is None:
-            raise IllegalEvent(f"The history of {self._run_id!r} does not begin with its start.")
-        return self.run
-
     READERS: ClassVar["dict[EventType.ValueType, Reader]"] = {
         EventType.EVENT_TYPE_WORKFLOW_EXECUTION_STARTED: _execution_started,
         EventType.EVENT_TYPE_WORKFLOW_TASK_STARTED: _task_started,
         EventType.EVENT_TYPE_WORKFLOW_TASK_COMPLETED: _task_completed,
-        EventType.EVENT_TYPE_ACTIVITY_TASK_SCHEDULED: _activity_scheduled,
-        EventType.EVENT_TYPE_ACTIVITY_TASK_COMPLETED: _activity_completed,
-        EventType.EVENT_TYPE_ACTIVITY_TASK_FAILED: _activity_failed,
-        EventType.EVENT_TYPE_ACTIVITY_TASK_TIMED_OUT: _activity_timed_out,
-        EventType.EVENT_TYPE_ACTIVITY_TASK_CANCELED: _activity_canceled,
+        EventType.EVENT_TYPE_ACTIVITY_TASK_SCHEDULED: StepReader.activity_scheduled,
+        EventType.EVENT_TYPE_ACTIVITY_TASK_COMPLETED: StepReader.activity_completed,
+        EventType.EVENT_TYPE_ACTIVITY_TASK_FAILED: StepReader.activity_failed,
+        EventType.EVENT_TYPE_ACTIVITY_TASK_TIMED_OUT: StepReader.activity_timed_out,
+        EventType.EVENT_TYPE_ACTIVITY_TASK_CANCELED: StepReader.activity_canceled,
+        EventType.EVENT_TYPE_START_CHILD_WORKFLOW_EXECUTION_INITIATED: StepReader.child_initiated,
+        EventType.EVENT_TYPE_START_CHILD_WORKFLOW_EXECUTION_FAILED: StepReader.child_not_started,
+        EventType.EVENT_TYPE_CHILD_WORKFLOW_EXECUTION_COMPLETED: StepReader.child_completed,
+        EventType.EVENT_TYPE_CHILD_WORKFLOW_EXECUTION_FAILED: StepReader.child_failed,
+        EventType.EVENT_TYPE_CHILD_WORKFLOW_EXECUTION_CANCELED: StepReader.child_canceled,
+        EventType.EVENT_TYPE_CHILD_WORKFLOW_EXECUTION_TERMINATED: StepReader.child_terminated,
+        EventType.EVENT_TYPE_CHILD_WORKFLOW_EXECUTION_TIMED_OUT: StepReader.child_timed_out,
+        EventType.EVENT_TYPE_TIMER_STARTED: _timer_started,
         EventType.EVENT_TYPE_WORKFLOW_EXECUTION_SIGNALED: _signaled,
         EventType.EVENT_TYPE_WORKFLOW_EXECUTION_CANCEL_REQUESTED: _cancel_requested,
         EventType.EVENT_TYPE_WORKFLOW_EXECUTION_UPDATE_ACCEPTED: _updated,
         EventType.EVENT_TYPE_UPSERT_WORKFLOW_SEARCH_ATTRIBUTES: _indexed,
-        EventType.EVENT_TYPE_MARKER_RECORDED: _marked,
+        EventType.EVENT_TYPE_MARKER_RECORDED: StepReader.marked,
         EventType.EVENT_TYPE_TIMER_FIRED: _timer_fired,
         EventType.EVENT_TYPE_WORKFLOW_EXECUTION_CONTINUED_AS_NEW: _continued,
         EventType.EVENT_TYPE_WORKFLOW_EXECUTION_COMPLETED: _completed,
@@ -293,4 +249,4 @@ class Projection:
     }
 
 
-Reader = Callable[[Projection, HistoryEvent, datetime], Coroutine[Any, Any, Event | None]]
+Reader = Callable[[Any, HistoryEvent, datetime], Coroutine[Any, Any, Event | None]]

@@ -28,6 +28,10 @@ class ErrorCode(StrEnum):
     RESULT_NOT_SERIALISABLE = "tool_result_not_serialisable"
     RESULT_TOO_LARGE = "result_too_large"
     OUTCOME_UNKNOWN = "outcome_unknown"
+    ACTION_REJECTED = "action_rejected"
+    ACTION_EXPIRED = "action_expired"
+    APPROVAL_MISSING = "approval_missing"
+    AGENT_FAILED = "agent_failed"
     # What any Step can end with.
     WORKER_LOST = "worker_lost"
     CANCELLED = "cancelled"
@@ -36,6 +40,8 @@ class ErrorCode(StrEnum):
     # What a Run can end with.
     AGENT_NOT_FOUND = "agent_not_found"
     MODEL_MISBEHAVING = "model_misbehaving"
+    GUARDRAIL = "guardrail"
+    OUTPUT_INVALID = "output_invalid"
     MAX_TURNS = "max_turns"
     MAX_TOOL_CALLS = "max_tool_calls"
     MAX_TOKENS = "max_tokens"
@@ -50,6 +56,8 @@ class ErrorCode(StrEnum):
     PAYLOAD_TOO_LARGE = "payload_too_large"
     RUN_NOT_FOUND = "run_not_found"
     CALL_NOT_FOUND = "call_not_found"
+    ACTION_NOT_FOUND = "action_not_found"
+    ACTION_ALREADY_RESOLVED = "action_already_resolved"
     RUN_ALREADY_EXISTS = "run_already_exists"
     RUN_ALREADY_TERMINAL = "run_already_terminal"
     RUN_NOT_RESUMABLE = "run_not_resumable"

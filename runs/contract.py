@@ -6,11 +6,13 @@ histories of Runs that are going on hold it. `tests/runs/test_contract.py` freez
 
 from typing import Any
 
+from perdure.runs.actions import Approved, Resolution
 from perdure.runs.errors import RunError
 from perdure.runs.events import CancelMode, StoppedBy
 from perdure.runs.frozen import Frozen
 from perdure.runs.limits import MAX_PAGE_BYTES, Limits, Terms, Timeouts
 from perdure.runs.messages import Message, SentMessage
+from perdure.runs.policy import is_nothing
 from perdure.runs.run import Run
 from perdure.runs.start import RunStart, SessionShare
 from perdure.runs.status import RunStatus, WaitingOn
@@ -28,12 +30,14 @@ SEND_MESSAGE_UPDATE = "send_message"
 MESSAGE_SIGNAL = "message"
 PAUSE_UPDATE = "pause"
 UNPAUSE_UPDATE = "unpause"
+RESOLVE_ACTION_UPDATE = "resolve_action"
 RUN_QUERY = "run"
 STATUS_QUERY = "status"
 TRANSCRIPT_QUERY = "transcript"
 
 CALL_MODEL = "call_model"
 REQUEST_CANCEL = "request_cancel"
+RUN_USAGE = "run_usage"
 TOOL_PREFIX = "tool."
 
 STATUS_ATTRIBUTE = "PerdureStatus"
@@ -100,6 +104,12 @@ class ModelRequest(Frozen):
     """The Run's own, until a first call has completed them with the agent's."""
     timeouts: Timeouts = Timeouts()
     max_output_bytes: int | None = None
+    depth: int = Field(0, exclude_if=is_nothing)
+    """Runs above this one: at `MAX_AGENT_DEPTH`, no other agent can be called."""
+    cleared: bool = Field(False, exclude_if=is_nothing)
+    """A person has approved the Run's input."""
+    output_schema: dict[str, Any] | None = Field(None, exclude_if=is_nothing)
+    """Of the Run's output, where its caller gave one."""
 
 
 class ToolRequest(Frozen):
@@ -115,6 +125,17 @@ class ToolRequest(Frozen):
     idempotency_key: str = ""
     """The same for every attempt, replay and resumption of this call; another one in a fork."""
     variables: dict[str, Any] = Field(default_factory=dict)
+    approval: Approved | None = Field(None, exclude_if=is_nothing)
+    """A person's yes, where the call needed one."""
+
+
+class ResolveActionRequest(Frozen):
+    """Input of the update `resolve_action`."""
+
+    action_id: str
+    digest: str
+    """Of the action as the person saw it: a decision on anything else is refused."""
+    resolution: Resolution
 
 
 class CancelRequest(Frozen):

@@ -6,11 +6,12 @@ tested and logged.
 """
 
 from dataclasses import dataclass
+from datetime import datetime
 
+from perdure.runs import gate
 from perdure.runs.errors import ErrorCode, IllegalEvent, RunError, error
 from perdure.runs.events import Cancel
-from perdure.runs.limit_rules import before_model, before_tools
-from perdure.runs.limits import MAX_REJECTED_TURNS, MAX_TRANSCRIPT_BYTES
+from perdure.runs.limit_rules import before_model, before_tools, beyond_repair
 from perdure.runs.run import Run
 from perdure.runs.status import RunStatus, StopReason
 from perdure.runs.steps import Purpose, Step, ToolCall
@@ -38,6 +39,27 @@ class CallTools:
 
 
 @dataclass(frozen=True)
+class Ask:
+    """Ask people to decide something, and go on with what does not depend on it."""
+
+
+@dataclass(frozen=True)
+class AwaitPeople:
+    """Wait until one of these actions is decided, or the first of them expires."""
+
+    action_ids: tuple[str, ...]
+    until: datetime | None
+
+
+@dataclass(frozen=True)
+class HandOff:
+    """Go on as another agent."""
+
+    agent: str
+    call_id: str
+
+
+@dataclass(frozen=True)
 class Pause:
     """Wait for a person: to raise the limit, or to let a Run go on that one has paused."""
 
@@ -58,7 +80,7 @@ class Finish:
     reason: str = ""
 
 
-Decision = CallModel | CallTools | Pause | Finish
+Decision = CallModel | CallTools | Ask | AwaitPeople | HandOff | Pause | Finish
 
 
 def decide(run: Run) -> Decision:
@@ -78,18 +100,61 @@ def decide(run: Run) -> Decision:
         return Pause(reason=run.pause_reason)
     failed = _failed_step(run)
     if failed is not None:
-        return _after_failure(run, failed)
-    requested = _requested_calls(run)
-    if requested:
-        reached = before_tools(run, len(requested))
-        return CallTools(run.turn, requested) if reached is None else _at_limit(run, reached)
+        return _with_calls(run, ()) or _after_failure(run, failed)
+    asking = _with_calls(run, gate.requested_calls(run))
+    if asking is not None:
+        return asking
     answer = last_answer(run)
     if answer is not None and _is_final(run, answer):
         return _completed(run, answer)
     reached = before_model(run)
     if reached is not None:
         return _at_limit(run, reached)
-    return _too_much(run) or _misbehaved(run) or _next_call(run)
+    wrong = beyond_repair(run)
+    return _failed(wrong.why, wrong.said) if wrong is not None else _next_call(run)
+
+
+def also_ready(run: Run) -> tuple[ToolCall, ...]:
+    """Return the calls that may start while others of their turn are being executed."""
+    if run.status is not RunStatus.RUNNING or run.cancel is not None:
+        return ()
+    if run.pause_reason is not None:
+        return ()
+    ready = _executable(gate.requested_calls(run))
+    running = sum(1 for call in gate.latest_calls(run) if call.status == "running")
+    if not ready or before_tools(run, running + len(ready)) is not None:
+        return ()
+    return ready
+
+
+def _with_calls(run: Run, requested: tuple[ToolCall, ...]) -> Decision | None:
+    """Return what is to be done about the calls of the latest turn; none when all is done."""
+    executed = [call for call in requested if call.policy.kind in ("function", "agent")]
+    reached = before_tools(run, len(executed)) if executed else None
+    if reached is not None:
+        return _at_limit(run, reached)
+    if gate.has_to_ask(run):
+        return Ask()
+    ready = _executable(requested)
+    if ready:
+        return CallTools(run.turn, ready)
+    actions = gate.open_actions(run)
+    if actions:
+        due = gate.due(run)
+        ids = tuple(action.action_id for action in actions)
+        return AwaitPeople(ids, due.expires_at if due is not None else None)
+    if requested:
+        # Whoever goes on is to see what the other calls brought.
+        return HandOff(requested[0].policy.target or "", requested[0].call_id)
+    return None
+
+
+def _executable(requested: tuple[ToolCall, ...]) -> tuple[ToolCall, ...]:
+    return tuple(
+        call
+        for call in requested
+        if gate.is_let_through(call) and call.policy.kind in ("function", "agent")
+    )
 
 
 def _stopped(request: Cancel) -> Finish:
@@ -103,13 +168,31 @@ def _stopped(request: Cancel) -> Finish:
 
 
 def _completed(run: Run, answer: Step) -> Finish:
+    refused = _refusal_of(answer)
+    if refused is not None:
+        return _failed(refused, answer.text)
     why = StopReason.END_TURN
     if answer.purpose == "conclude" and run.limit_reached is not None:
         why = STOP_REASONS.get(run.limit_reached.code, StopReason.END_TURN)
     return Finish(RunStatus.COMPLETED, why, output=answer.text or "")
 
 
+def _refusal_of(step: Step) -> RunError | None:
+    """Return why a person refused what a model Step was about, if one did."""
+    if step.action is None or step.action.is_approved or step.action.resolution is None:
+        return None
+    resolution = step.action.resolution
+    how = "Nobody approved" if resolution.verdict == "expired" else "A person refused"
+    note = f": {resolution.note}" if resolution.note else "."
+    return error(ErrorCode.GUARDRAIL, f"{how} the {step.action.about} of the Run{note}")
+
+
 def _after_failure(run: Run, step: Step) -> Decision:
+    if step.action is not None and step.action.is_approved:
+        return CallModel(step.turn, step.purpose, limit=run.limit_reached)
+    refused = _refusal_of(step)
+    if refused is not None:
+        return _failed(refused.model_copy(update={"step": step.number}))
     why = step.error or error(ErrorCode.INTERNAL, f"Step {step.number} failed without a reason.")
     if why.fallback is not None:
         return CallModel(step.turn, step.purpose, model=why.fallback, limit=run.limit_reached)
@@ -174,41 +257,6 @@ def _can_compact(run: Run) -> bool:
     return cut(run) is not None
 
 
-def _too_much(run: Run) -> Finish | None:
-    if run.transcript_chars <= MAX_TRANSCRIPT_BYTES:
-        return None
-    return _failed(
-        error(
-            ErrorCode.CONTEXT_OVERFLOW,
-            f"The Run's messages hold {run.transcript_chars} characters, "
-            f"more than {MAX_TRANSCRIPT_BYTES}.",
-        )
-    )
-
-
-def _misbehaved(run: Run) -> Finish | None:
-    turns = 0
-    calls = [c for c in run.tool_calls[-MAX_REJECTED_TURNS * 128 :] if _counts(run, c)]
-    while calls and calls[-1].status == "rejected":
-        model_step = calls[-1].model_step
-        if any(c.status != "rejected" for c in calls if c.model_step == model_step):
-            return None
-        calls = [call for call in calls if call.model_step != model_step]
-        turns += 1
-    if turns < MAX_REJECTED_TURNS:
-        return None
-    return _failed(
-        error(
-            ErrorCode.MODEL_MISBEHAVING,
-            f"{turns} turns in a row, no tool call of the model could be executed.",
-        )
-    )
-
-
-def _counts(run: Run, call: ToolCall) -> bool:
-    return call.model_step > run.resumed_step
-
-
 def _failed_step(run: Run) -> Step | None:
     """Return the last model Step, if it failed since the Run was started or resumed."""
     for step in reversed(run.steps[run.resumed_step :]):
@@ -217,18 +265,8 @@ def _failed_step(run: Run) -> Step | None:
     return None
 
 
-def _requested_calls(run: Run) -> tuple[ToolCall, ...]:
-    requested: list[ToolCall] = []
-    for call in reversed(run.tool_calls):
-        if call.model_step < run.tool_calls[-1].model_step:
-            break
-        if call.status == "requested":
-            requested.append(call)
-    return tuple(reversed(requested))
-
-
 def _is_final(run: Run, answer: Step) -> bool:
     """Tell whether an answer needs nothing more: no tools asked for, nothing said since."""
-    if has_followed_up(run, answer):
+    if has_followed_up(run, answer) or (answer.unfit is not None and answer.purpose == "turn"):
         return False
     return not (run.tool_calls and run.tool_calls[-1].model_step == answer.number)

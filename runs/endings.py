@@ -4,6 +4,7 @@ The receipt of a cancel is made when the Run ends, of how its Steps ended, not w
 and results come in: a workflow and its history can have these in different order.
 """
 
+import json
 from typing import TYPE_CHECKING, Any
 
 from perdure.runs.errors import ErrorCode, RunError, error
@@ -34,6 +35,7 @@ def ended(run: "Run", event: TerminalEvent, output: str | None = None) -> dict[s
         "completed_at": event.at,
         "stop_reason": event.stop_reason,
         "output": output,
+        "output_parsed": _parsed(run, output),
         "error": None if isinstance(event, RunCompleted) else event.error,
         "steps": steps,
         "current_step": None,
@@ -75,6 +77,7 @@ def resumed(run: "Run", event: RunResumed) -> dict[str, Any]:
         "completed_at": None,
         "stop_reason": None,
         "output": None,
+        "output_parsed": None,
         "error": None,
         "cancel": None,
         "limit_reached": None,
@@ -85,6 +88,13 @@ def resumed(run: "Run", event: RunResumed) -> dict[str, Any]:
         "resumed_step": len(run.steps),
         "resumed_at": event.at,
     }
+
+
+def _parsed(run: "Run", output: str | None) -> Any:
+    answer = last_answer(run)
+    if answer is None or not answer.structured or output is None:
+        return None
+    return json.loads(output)
 
 
 def _replaced(run: "Run", answer: Step) -> bool:

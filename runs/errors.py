@@ -4,6 +4,8 @@
     ├── InvalidRequest      the input was refused before anything started
     ├── RunNotFound         no Run of that id (or its history has expired)
     ├── CallNotFound        the Run has no such tool call
+    ├── ActionNotFound      the Run asks nobody for such a decision
+    ├── ActionAlreadyResolved  it has been decided before, or has expired
     ├── RunAlreadyExists    a Run of that id has been started before
     ├── RunAlreadyTerminal  the Run has ended, or is about to, so this can't be done
     ├── RunNotResumable     the Run is open, completed, or would only fail again
@@ -86,6 +88,18 @@ class CallNotFound(PerdureError):
     """The Run has no such tool call."""
 
     code = ErrorCode.CALL_NOT_FOUND
+
+
+class ActionNotFound(PerdureError):
+    """The Run asks nobody for such a decision."""
+
+    code = ErrorCode.ACTION_NOT_FOUND
+
+
+class ActionAlreadyResolved(PerdureError):
+    """The action has been decided before, or has expired."""
+
+    code = ErrorCode.ACTION_ALREADY_RESOLVED
 
 
 class RunAlreadyExists(PerdureError):
@@ -190,6 +204,8 @@ def error(code: ErrorCode, message: str = "", **fields: Any) -> RunError:
 
 __all__ = [
     "MEANINGS",
+    "ActionAlreadyResolved",
+    "ActionNotFound",
     "CallNotFound",
     "ConfigurationError",
     "EngineUnavailable",

@@ -7,9 +7,11 @@ workflow's history: this file is the contract between the two. Fields are only e
 from datetime import datetime
 from typing import TYPE_CHECKING, Annotated, Literal, Optional
 
+from perdure.runs.actions import Action, Resolution
 from perdure.runs.errors import RunError
 from perdure.runs.frozen import Frozen
 from perdure.runs.limits import Limits, Timeouts
+from perdure.runs.policy import is_nothing
 from perdure.runs.start import RunStart, SessionShare
 from perdure.runs.status import RunStatus, StopReason, WaitingOn
 from perdure.runs.steps import Purpose, Reply
@@ -53,6 +55,8 @@ class StepStarted(EventBase):
     name: str
     turn: int
     call_id: str | None = None
+    child_run_id: str | None = Field(None, exclude_if=is_nothing)
+    """The Run that the Step is, where another agent is called."""
     purpose: Purpose = "turn"
     model: str | None = None
     """The model asked for, where that is not the agent's own."""
@@ -115,6 +119,29 @@ class Cancel(Frozen):
     def is_urgent(self) -> bool:
         """True when Steps in flight are to be aborted."""
         return self.mode != "after_step"
+
+
+class ActionRequired(EventBase):
+    """People are to decide something before the Run can go on, or before a part of it can."""
+
+    type: Literal["run.action.required"] = "run.action.required"
+    actions: tuple[Action, ...]
+
+
+class ActionResolved(EventBase):
+    """A person decided, or nobody did in time."""
+
+    type: Literal["run.action.resolved"] = "run.action.resolved"
+    action_id: str
+    resolution: Resolution
+
+
+class HandedOff(EventBase):
+    """The Run goes on as another agent."""
+
+    type: Literal["run.handed_off"] = "run.handed_off"
+    agent: str
+    call_id: str
 
 
 class RunPaused(EventBase):
@@ -217,6 +244,9 @@ Event = Annotated[
     | StepCompleted
     | StepFailed
     | CancelRequested
+    | ActionRequired
+    | ActionResolved
+    | HandedOff
     | RunPaused
     | RunUnpaused
     | MessageAccepted

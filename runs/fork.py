@@ -57,4 +57,7 @@ _NOT_EXECUTED = error(
 
 def _as_of(call: ToolCall, step: int) -> ToolCall:
     never = call.step is None and call.status == "cancelled"
-    return call.requested_again() if never or (call.step or 0) > step else call
+    if never or (call.step or 0) > step or (call.action is not None and call.step is None):
+        # What a person decided was decided for the original.
+        return call.requested_again().model_copy(update={"action": None})
+    return call

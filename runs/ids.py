@@ -5,6 +5,7 @@ A Run's id *is* its Temporal workflow id; nothing translates between the two. A 
 continue-as-new.
 """
 
+import hashlib
 import re
 from typing import Annotated
 
@@ -20,6 +21,14 @@ Name = Annotated[str, StringConstraints(pattern=ID_PATTERN)]
 def is_valid_id(text: str) -> bool:
     """Tell whether `text` may name a Run, a Session or an agent."""
     return re.fullmatch(ID_PATTERN, text) is not None
+
+
+def child_run_id(run_id: str, step: int) -> str:
+    """Return the id of the Run that a Step of another Run is."""
+    plain = f"{run_id}.{step}"
+    if is_valid_id(plain):
+        return plain
+    return f"run_{hashlib.sha256(plain.encode()).hexdigest()[:20]}"
 
 
 def step_of(activity_id: str) -> int:

@@ -69,6 +69,11 @@ OnLimit = Literal["stop", "finalize", "pause"]
 tools, to conclude with what it has; or the Run waits for a person to raise the limit."""
 
 
+OnUnknown = Literal["tell", "ask"]
+"""What happens when nobody knows whether a tool had its effect: the model is told; or a person is
+asked first, who may find out."""
+
+
 class Level(Frozen):
     """Values of which each may be unset at one level, and come from the next then."""
 
@@ -114,6 +119,8 @@ class Timeouts(Level):
     tool_s: PositiveFloat | None = None
     """One execution of one tool. A Run's value wins over what the tool declares, an agent's is
     for tools that declare none."""
+    action_s: PositiveFloat | None = Field(None, exclude_if=lambda value: value is None)
+    """Until a person has decided; then it is a no. Seven days by default."""
     heartbeat_s: Annotated[float, Field(ge=3)] | None = None
     """How long a dead worker goes unnoticed; workers send a sign of life every second."""
 
@@ -124,6 +131,7 @@ class Terms(Level):
     limits: Limits = Limits()
     timeouts: Timeouts = Timeouts()
     on_limit: OnLimit | None = None
+    on_unknown: OnUnknown | None = Field(None, exclude_if=lambda value: value is None)
     context_window: PositiveInt | None = None
     """Tokens that the model can read; unknown when none."""
 
@@ -133,6 +141,7 @@ class Terms(Level):
             limits=self.limits.over(lower.limits),
             timeouts=self.timeouts.over(lower.timeouts),
             on_limit=self.on_limit or lower.on_limit,
+            on_unknown=self.on_unknown or lower.on_unknown,
             context_window=self.context_window or lower.context_window,
         )
 
@@ -146,6 +155,11 @@ class RateLimit(Frozen, extra="forbid"):
 
 
 DEFAULT_TOOL_S = 60.0
+DEFAULT_ACTION_S = 7 * 24 * 3600.0
+MAX_AGENT_DEPTH = 5
+"""Runs below one another: agents that call agents."""
+MAX_UNFIT_ANSWERS = 3
+"""Answers in a row that can't be the output, before the Run fails."""
 DEFAULT_HEARTBEAT_S = 10.0
 DEFAULT_TERMS = Terms(
     limits=Limits(max_turns=100, max_identical_calls=50, max_output_bytes=MAX_REPLY_BYTES),

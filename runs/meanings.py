@@ -107,6 +107,26 @@ MEANINGS: dict[ErrorCode, tuple[str, Retried, str]] = {
         "no",
         "Check by hand whether the effect happened.",
     ),
+    ErrorCode.ACTION_REJECTED: (
+        "A person said no to a tool call, or would not answer.",
+        "no",
+        "The model reads why; the action says who.",
+    ),
+    ErrorCode.ACTION_EXPIRED: (
+        "Nobody decided in time about a tool call, so it was not executed.",
+        "no",
+        "Decide sooner, or raise the timeout `action_s`; `perdure approvals` lists what waits.",
+    ),
+    ErrorCode.APPROVAL_MISSING: (
+        "A worker refused to execute a tool call that no person had approved as it stands.",
+        "no",
+        "Run the same version of the agents on all workers; approve the call when it is asked for.",
+    ),
+    ErrorCode.AGENT_FAILED: (
+        "The Run of an agent that was called as a tool did not complete.",
+        "no",
+        "Look at that Run: `perdure get --tree` shows it.",
+    ),
     ErrorCode.WORKER_LOST: (
         "The worker died during the Step, as often as it was tried.",
         "by us",
@@ -131,6 +151,16 @@ MEANINGS: dict[ErrorCode, tuple[str, Retried, str]] = {
         "Several turns in a row, every tool call of the model was unusable.",
         "no",
         "Use a model that handles tools better, or simplify the tools.",
+    ),
+    ErrorCode.GUARDRAIL: (
+        "A check of the agent, or a person it asked, refused the input or the output.",
+        "no",
+        "The message says which check, and why.",
+    ),
+    ErrorCode.OUTPUT_INVALID: (
+        "Several answers in a row did not fit the output's schema.",
+        "no",
+        "Use a model that follows schemas better, or simplify the schema.",
     ),
     ErrorCode.MAX_TURNS: (
         "The Run reached its limit of model turns.",
@@ -192,6 +222,16 @@ MEANINGS: dict[ErrorCode, tuple[str, Retried, str]] = {
         "The Run has no tool call of that id, and none in a Step of that number.",
         "no",
         "Look at the Run's Steps with `perdure get`.",
+    ),
+    ErrorCode.ACTION_NOT_FOUND: (
+        "The Run asks nobody for such a decision.",
+        "no",
+        "`perdure approvals` lists what waits for a person.",
+    ),
+    ErrorCode.ACTION_ALREADY_RESOLVED: (
+        "The action has been decided before, or has expired.",
+        "no",
+        "`perdure get` shows how; a decision is taken once.",
     ),
     ErrorCode.RUN_ALREADY_EXISTS: (
         "A Run of that id was started before.",

@@ -6,8 +6,10 @@ the same ones what it reads: that is why both get the same Run.
 
 from datetime import datetime
 
+from perdure.runs import gate
+from perdure.runs.actions import Resolution
 from perdure.runs.contract import Resumption
-from perdure.runs.decide import CallModel, Finish, Pause, decide
+from perdure.runs.decide import CallModel, Finish, HandOff, Pause, decide
 from perdure.runs.errors import (
     ErrorCode,
     IllegalEvent,
@@ -17,8 +19,11 @@ from perdure.runs.errors import (
     error,
 )
 from perdure.runs.events import (
+    ActionRequired,
+    ActionResolved,
     CancelMode,
     CancelRequested,
+    HandedOff,
     LimitsRaised,
     RunCancelled,
     RunCompleted,
@@ -77,7 +82,9 @@ def model_step_started(run: Run, at: datetime, call: CallModel) -> StepStarted:
     )
 
 
-def tool_step_started(run: Run, at: datetime, name: str, call_id: str) -> StepStarted:
+def tool_step_started(
+    run: Run, at: datetime, name: str, call_id: str, child_run_id: str | None = None
+) -> StepStarted:
     """Return the Event that starts the execution of a tool call of this turn."""
     return StepStarted(
         **run.stamp(at),
@@ -86,6 +93,7 @@ def tool_step_started(run: Run, at: datetime, name: str, call_id: str) -> StepSt
         name=name,
         turn=run.turn,
         call_id=call_id,
+        child_run_id=child_run_id,
     )
 
 
@@ -126,6 +134,67 @@ def paused(run: Run, at: datetime) -> RunPaused:
 def unpaused(run: Run, at: datetime) -> RunUnpaused:
     """Return the Event with which a Run goes on that waited for a person."""
     return RunUnpaused(**run.stamp(at))
+
+
+def action_required(run: Run, at: datetime) -> ActionRequired:
+    """Return the Event with which people are asked to decide something.
+
+    Raises:
+        IllegalEvent: When there is nothing to ask.
+    """
+    actions = gate.asked(run, at)
+    if not actions:
+        raise IllegalEvent(f"Run {run.run_id!r} has nothing to ask.")
+    return ActionRequired(**run.stamp(at), actions=actions)
+
+
+def action_expired(run: Run, at: datetime) -> ActionResolved:
+    """Return the Event with which the action that was to expire next does.
+
+    Raises:
+        IllegalEvent: When none is to.
+    """
+    action = gate.due(run)
+    if action is None:
+        raise IllegalEvent(f"Run {run.run_id!r} has no action that expires.")
+    expired = Resolution(verdict="expired", at=at)
+    return ActionResolved(**run.stamp(at), action_id=action.action_id, resolution=expired)
+
+
+def handed_off(run: Run, at: datetime) -> HandedOff:
+    """Return the Event with which another agent goes on.
+
+    Raises:
+        IllegalEvent: When none is to.
+    """
+    decision = decide(run)
+    if not isinstance(decision, HandOff):
+        raise IllegalEvent(f"Run {run.run_id!r} is not to be handed off.")
+    return HandedOff(**run.stamp(at), agent=decision.agent, call_id=decision.call_id)
+
+
+def waiting_changed(
+    run: Run, at: datetime, waits_on: str
+) -> RunPaused | RunUnpaused | ActionRequired | ActionResolved | None:
+    """Return the Event that the workflow recorded when it indexed what the Run waits on.
+
+    Args:
+        run: The Run so far.
+        at: When.
+        waits_on: What was indexed: a type of `waiting_on`, nothing, or that a wait for people
+            has ended.
+    """
+    if waits_on == EXPIRED:
+        return action_expired(run, at)
+    if waits_on in ("pause", "limit"):
+        return paused(run, at)
+    if run.waiting_on is not None and run.waiting_on.type in ("pause", "limit"):
+        return unpaused(run, at)
+    return action_required(run, at) if waits_on and gate.has_to_ask(run) else None
+
+
+EXPIRED = "expired"
+"""What a Run waits on in the moment in which its wait for people ends, as it is indexed."""
 
 
 def limits_raised(run: Run, at: datetime, limits: Limits) -> LimitsRaised:

@@ -1,10 +1,17 @@
 """What the workflow asks of an activity, made of the Run as it stands."""
 
-from perdure.runs.contract import ModelRequest, ToolRequest
+import json
+from itertools import takewhile
+from typing import Any
+
+from perdure.runs import gate
+from perdure.runs.contract import ModelRequest, RunRequest, ToolRequest
 from perdure.runs.decide import CallModel
+from perdure.runs.limit_rules import left
 from perdure.runs.limits import MAX_DELTA_BYTES, Terms, Timeouts
 from perdure.runs.messages import sent
 from perdure.runs.run import Run
+from perdure.runs.start import ContextBundle, RunStart, SessionShare
 from perdure.runs.steps import ToolCall
 from perdure.runs.transcript import cut, messages_up_to, since_last_answer
 
@@ -14,7 +21,12 @@ def model_request(run: Run, call: CallModel) -> ModelRequest:
     after, new = since_last_answer(run)
     told = tuple(sent(message) for message in new)
     small = sum(len(each.model_dump_json()) for each in told) <= MAX_DELTA_BYTES
-    own = Terms(limits=run.limits, timeouts=run.timeouts, on_limit=run.on_limit)
+    own = Terms(
+        limits=run.limits,
+        timeouts=run.timeouts,
+        on_limit=run.on_limit,
+        on_unknown=run.on_unknown,
+    )
     return ModelRequest(
         agent=run.agent,
         step=len(run.steps),
@@ -28,7 +40,39 @@ def model_request(run: Run, call: CallModel) -> ModelRequest:
         terms=None if run.settled else own,
         timeouts=run.timeouts if run.settled else Timeouts(),
         max_output_bytes=run.limits.max_output_bytes,
+        depth=run.depth,
+        cleared=_is_cleared(run),
+        output_schema=run.output_schema,
     )
+
+
+def child_request(run: Run, call: ToolCall) -> RunRequest:
+    """Return the input of the Run of another agent, which the tool Step that starts now is.
+
+    It may use an equal part of what is left here: the calls of one turn run side by side.
+    """
+    asked: dict[str, Any] = json.loads(gate.executed_arguments(call))
+    siblings = [each for each in gate.latest_calls(run) if each.policy.kind == "agent"]
+    start = RunStart(
+        agent=call.policy.target or "",
+        input=str(asked.get("input", "")),
+        timeouts=Timeouts(run_s=call.policy.timeout_s),
+        on_unknown=run.on_unknown,
+        parent_run_id=run.run_id,
+        parent_call_id=call.call_id,
+        depth=run.depth + 1,
+        share=SessionShare(
+            context=ContextBundle(variables=run.context.variables),
+            budget=left(run, max(1, len(siblings))),
+        ),
+    )
+    return RunRequest(start=start)
+
+
+def _is_cleared(run: Run) -> bool:
+    """Tell whether a person has approved the input: only the first turn asks."""
+    first = takewhile(lambda step: step.turn == 1, run.steps)
+    return any(step.action is not None and step.action.is_approved for step in first)
 
 
 def tool_request(run: Run, call: ToolCall) -> ToolRequest:
@@ -39,7 +83,8 @@ def tool_request(run: Run, call: ToolCall) -> ToolRequest:
         turn=run.turn,
         call_id=call.call_id,
         name=call.name,
-        arguments=call.arguments,
+        arguments=gate.executed_arguments(call),
         idempotency_key=f"{run.run_id}:{call.model_step}:{call.call_id}",
         variables=run.context.variables,
+        approval=gate.approved(run.run_id, call),
     )

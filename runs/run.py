@@ -10,13 +10,17 @@ projects the workflow's history.
 from datetime import datetime, timedelta
 from typing import Any, assert_never
 
+from perdure.runs import gate
 from perdure.runs.beginnings import begun, chars, queue, shared
 from perdure.runs.endings import ended, resumed, stopped
 from perdure.runs.errors import IllegalEvent, RunError
 from perdure.runs.events import (
+    ActionRequired,
+    ActionResolved,
     Cancel,
     CancelRequested,
     Event,
+    HandedOff,
     LimitsRaised,
     MessageAccepted,
     PauseRequested,
@@ -35,10 +39,10 @@ from perdure.runs.events import (
     UnpauseRequested,
 )
 from perdure.runs.frozen import Frozen
-from perdure.runs.limits import Limits, OnLimit, Timeouts
+from perdure.runs.limits import Limits, OnLimit, OnUnknown, Timeouts
 from perdure.runs.start import Checkpoint, Compaction, ContextBundle, FollowUp
 from perdure.runs.status import TRANSITIONS, RunStatus, StopReason, WaitingOn
-from perdure.runs.step_changes import message_accepted, step_ended, step_started
+from perdure.runs.step_changes import handed_off, message_accepted, step_ended, step_started
 from perdure.runs.steps import Step, ToolCall
 from perdure.runs.usage import Usage
 from pydantic import Field, computed_field
@@ -76,6 +80,7 @@ class Run(Frozen):
     limits: Limits = Limits()
     timeouts: Timeouts = Timeouts()
     on_limit: OnLimit | None = None
+    on_unknown: OnUnknown | None = None
     budget: Limits = Limits()
     """What is left of its Session's limits; holds beside its own."""
     context_window: int | None = None
@@ -89,6 +94,14 @@ class Run(Frozen):
     """Each replaced what it sums up; the messages are still in the Steps."""
     metadata: dict[str, str] = Field(default_factory=dict)
     parent_run_id: str | None = None
+    depth: int = 0
+    """Runs above this one."""
+    output_schema: dict[str, Any] | None = None
+    """JSON schema of the output, where the caller gave one."""
+    output_parsed: Any = None
+    """The output as the JSON value that it is, where a schema was asked for."""
+    actions_asked: int = 0
+    """How often people were asked to decide something."""
     forked_from: str | None = None
     copied_steps: int = 0
     """The first Steps, which a fork took over: not executed, not counted in `usage`."""
@@ -166,6 +179,9 @@ class Run(Frozen):
             limits=start.limits,
             timeouts=start.timeouts,
             on_limit=start.on_limit,
+            on_unknown=start.on_unknown,
+            output_schema=start.output_schema,
+            depth=start.depth,
             metadata=start.metadata,
             parent_run_id=start.parent_run_id,
             forked_from=start.forked_from,
@@ -216,10 +232,16 @@ class Run(Frozen):
                 return step_ended(self, event, event.reply, event.error)
             case CancelRequested():
                 return {"cancel": stopped(self.cancel, event)}
+            case ActionRequired():
+                return gate.required(self, event.actions)
+            case ActionResolved():
+                return gate.resolved(self, event.action_id, event.resolution)
+            case HandedOff():
+                return handed_off(self, event)
             case RunPaused():
                 return {"waiting_on": event.waiting_on}
             case RunUnpaused():
-                return {"waiting_on": None}
+                return {"waiting_on": gate.waiting(self)}
             case MessageAccepted():
                 return message_accepted(self, event)
             case PauseRequested():

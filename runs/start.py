@@ -3,8 +3,9 @@
 from typing import Any
 
 from perdure.runs.frozen import Frozen
-from perdure.runs.limits import Limits, OnLimit, Timeouts
+from perdure.runs.limits import Limits, OnLimit, OnUnknown, Timeouts
 from perdure.runs.messages import Message
+from perdure.runs.policy import is_nothing
 from perdure.runs.steps import Step, ToolCall
 from pydantic import Field
 
@@ -54,12 +55,12 @@ class Checkpoint(Frozen):
 
 
 class SessionShare(Frozen):
-    """What a Session gives a Run when its turn comes."""
+    """What a Session gives a Run when its turn comes, or a Run the one that it calls."""
 
     context: ContextBundle = ContextBundle()
-    """The conversation so far, and the Session's variables."""
+    """The conversation so far, and the variables."""
     budget: Limits = Limits()
-    """What is left of the Session's limits."""
+    """What is left of the limits."""
     context_window: int | None = None
     """Tokens that the model of the Run before could read."""
 
@@ -84,4 +85,11 @@ class RunStart(Frozen):
     timeouts: Timeouts = Timeouts()
     metadata: dict[str, str] = Field(default_factory=dict)
     parent_run_id: str | None = None
+    parent_call_id: str | None = Field(None, exclude_if=is_nothing)
+    """The tool call of the parent that this Run is."""
+    depth: int = Field(0, exclude_if=is_nothing)
+    """Runs above this one."""
+    on_unknown: OnUnknown | None = Field(None, exclude_if=is_nothing)
+    output_schema: dict[str, Any] | None = Field(None, exclude_if=is_nothing)
+    """JSON schema of the output; the agent's own when none is given."""
     forked_from: str | None = None

@@ -9,6 +9,7 @@ from enum import StrEnum
 from typing import Literal
 
 from perdure.runs.frozen import Frozen
+from pydantic import Field
 
 
 class RunStatus(StrEnum):
@@ -77,3 +78,5 @@ class WaitingOn(Frozen):
     """When the wait ends by itself; for a retry, when the next attempt starts."""
     queue_position: int | None = None
     detail: str = ""
+    action_ids: tuple[str, ...] = Field((), exclude_if=lambda ids: not ids)
+    """What people are to decide; see `perdure approvals`."""

@@ -9,7 +9,13 @@ from typing import TYPE_CHECKING, Any
 from perdure.runs.codes import UNKNOWN_USAGE
 from perdure.runs.endings import settled_calls
 from perdure.runs.errors import IllegalEvent, RunError
-from perdure.runs.events import MessageAccepted, StepCompleted, StepFailed, StepStarted
+from perdure.runs.events import (
+    HandedOff,
+    MessageAccepted,
+    StepCompleted,
+    StepFailed,
+    StepStarted,
+)
 from perdure.runs.start import Compaction, FollowUp
 from perdure.runs.status import RunStatus
 from perdure.runs.steps import (
@@ -45,6 +51,7 @@ def step_started(run: "Run", event: StepStarted) -> dict[str, Any]:
         purpose=event.purpose,
         name=event.name,
         call_id=event.call_id,
+        child_run_id=event.child_run_id,
         started_at=event.at,
     )
     changes: dict[str, Any] = {
@@ -93,6 +100,9 @@ def step_ended(
         settled = {"status": ended["status"], "result": text, "error": why, "full": full}
         changes["tool_calls"] = _with_call(run, step.call_id or "", settled)
         changes["usage"] = run.usage.plus_tool_call()
+        if isinstance(reply, ToolReply) and reply.usage is not None:
+            ended["child_usage"] = reply.usage
+            changes["usage"] = changes["usage"].plus_run(reply.usage)
         changes["transcript_chars"] = run.transcript_chars + len(text)
     elif isinstance(reply, ModelReply):
         ended |= {"name": reply.model, "text": reply.said} | reply.of_step
@@ -107,6 +117,19 @@ def step_ended(
     changes["steps"] = tuple(steps)
     changes["current_step"] = _latest_running(steps, step.turn)
     return changes
+
+
+def handed_off(run: "Run", event: HandedOff) -> dict[str, Any]:
+    """Return what changes when another agent goes on: its model, and what that can read."""
+    told = f"The conversation goes on with the agent {event.agent!r}."
+    calls = _with_call(run, event.call_id, {"status": "completed", "result": told})
+    return {
+        "agent": event.agent,
+        "model": None,
+        "settled": False,
+        "tool_calls": calls,
+        "transcript_chars": run.transcript_chars + len(told),
+    }
 
 
 def message_accepted(run: "Run", event: MessageAccepted) -> dict[str, Any]:
@@ -134,6 +157,7 @@ def _model_answered(run: "Run", step: Step, reply: ModelReply) -> dict[str, Any]
             "limits": run.limits.over(reply.terms.limits),
             "timeouts": run.timeouts.over(reply.terms.timeouts),
             "on_limit": run.on_limit or reply.terms.on_limit,
+            "on_unknown": run.on_unknown or reply.terms.on_unknown,
             "context_window": reply.terms.context_window,
             "settled": True,
         }

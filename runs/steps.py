@@ -7,33 +7,21 @@ policy its tool asks for or the reason why it is refused. Workflow code looks no
 from datetime import datetime
 from typing import Annotated, Any, Literal
 
+from perdure.runs.actions import Action, Resolution
 from perdure.runs.errors import ErrorCode, RunError, error
 from perdure.runs.frozen import Frozen
 from perdure.runs.limits import Terms
 from perdure.runs.messages import canonical_json
-from perdure.runs.usage import ModelUsage
-from pydantic import Field, PositiveFloat, PositiveInt
+from perdure.runs.policy import Approval, ToolPolicy, is_nothing
+from perdure.runs.usage import ModelUsage, Usage
+from pydantic import Field
 
 Purpose = Literal["turn", "conclude", "compact"]
 """What a model is called for: the agent's next turn; the last one, without tools, after a limit
 was reached; or to sum up older messages that the model's window has no room for."""
 
-Effect = Literal["read", "keyed", "unsafe"]
-"""What running a tool twice would do: nothing (`read`), nothing when it is handed the same
-idempotency key (`keyed`), harm (`unsafe`)."""
-
 Repair = Literal["double_encoded"]
 """What a model's arguments needed: the object stood inside a JSON string."""
-
-
-class ToolPolicy(Frozen):
-    """How the workflow runs the activity of one tool call."""
-
-    effect: Effect = "unsafe"
-    timeout_s: PositiveFloat | None = None
-    """One attempt, from start to end. The worker fills it in for every call."""
-    max_attempts: PositiveInt = 1
-    """Attempts when a worker dies; a tool's own error is never retried."""
 
 
 class RequestedCall(Frozen):
@@ -62,11 +50,6 @@ class Mark(Frozen):
     digest: str = ""
 
 
-def _is_nothing(value: object) -> bool:
-    """Tell whether a field need not be written: every reply would carry it through the history."""
-    return not value
-
-
 class ModelReply(Frozen):
     """Result of the activity `call_model`."""
 
@@ -75,25 +58,32 @@ class ModelReply(Frozen):
     """The model that answered, as the provider names it."""
     text: str | None = None
     refusal: str | None = None
-    calls: tuple[RequestedCall, ...] = Field((), exclude_if=_is_nothing)
+    calls: tuple[RequestedCall, ...] = Field((), exclude_if=is_nothing)
     finish_reason: str = ""
     """As the provider sent it."""
     usage: ModelUsage = ModelUsage()
-    usage_suspect: bool = Field(False, exclude_if=_is_nothing)
+    usage_suspect: bool = Field(False, exclude_if=is_nothing)
     """What the provider reported can't be true, such as an answer to no input."""
-    duplicate_dropped: int = Field(0, exclude_if=_is_nothing)
+    duplicate_dropped: int = Field(0, exclude_if=is_nothing)
     """Calls that only repeated another one: same id, name and arguments."""
-    incomplete: bool = Field(False, exclude_if=_is_nothing)
+    incomplete: bool = Field(False, exclude_if=is_nothing)
     """The text is only the beginning of an answer."""
-    extra: dict[str, str] = Field(default_factory=dict, exclude_if=_is_nothing)
+    extra: dict[str, str] = Field(default_factory=dict, exclude_if=is_nothing)
     """Text in fields that the reference does not have, such as reasoning: the beginning."""
-    echo: dict[str, str] = Field(default_factory=dict, exclude_if=_is_nothing)
+    echo: dict[str, str] = Field(default_factory=dict, exclude_if=is_nothing)
     """Text in those of them that the model wants back with the message."""
     mark: Mark = Mark()
     """The transcript including this reply."""
     attempt: int = 1
     error: RunError | None = None
     """Set when the reply is no usable answer though there is something to keep."""
+    unfit: RunError | None = Field(None, exclude_if=is_nothing)
+    """Why this answer can't be the Run's output; the model reads it, and answers again."""
+    structured: bool = Field(False, exclude_if=is_nothing)
+    """The text is JSON that fits the output's schema."""
+    review: Approval | None = Field(None, exclude_if=is_nothing)
+    """Set when a person is to approve the Run's output or, with the error `guardrail`, its
+    input."""
     terms: Terms | None = None
     """The Run's terms, completed with the agent's; sent with the first reply."""
 
@@ -122,6 +112,9 @@ KEPT_BY_STEP = (
     "extra",
     "echo",
     "mark",
+    "unfit",
+    "structured",
+    "review",
 )
 
 
@@ -148,6 +141,8 @@ class ToolReply(Frozen):
     """True when the tool was told to stop with its Run, whatever is known of its effect."""
     full: StoredText | None = Field(None, exclude_if=lambda full: full is None)
     """The whole result, where `text` is cut. Not written where it is not: nearly never."""
+    usage: Usage | None = Field(None, exclude_if=is_nothing)
+    """What the Run of another agent used, where that was the tool."""
 
 
 Reply = Annotated[ModelReply | ToolReply, Field(discriminator="kind")]
@@ -170,6 +165,10 @@ class Step(Frozen):
     status: StepStatus = "running"
     call_id: str | None = None
     """The tool call that a tool Step executes."""
+    child_run_id: str | None = None
+    """The Run that it is, where another agent was called."""
+    child_usage: Usage | None = None
+    """What that Run used; it counts as this Run's, too."""
     text: str | None = None
     """What a model Step said. A tool's result is at its `ToolCall`."""
     finish_reason: str = ""
@@ -180,6 +179,11 @@ class Step(Frozen):
     extra: dict[str, str] = Field(default_factory=dict)
     echo: dict[str, str] = Field(default_factory=dict)
     mark: Mark | None = None
+    unfit: RunError | None = None
+    structured: bool = False
+    review: Approval | None = None
+    action: Action | None = None
+    """What a person was asked about the input or output of the Run."""
     error: RunError | None = None
     attempt: int = 1
     started_at: datetime | None = None
@@ -198,6 +202,8 @@ class ToolCall(Frozen):
     """The Step that executes it; none when it was rejected."""
     status: CallStatus = "requested"
     policy: ToolPolicy = ToolPolicy()
+    action: Action | None = None
+    """What a person was asked about it, latest."""
     result: str | None = None
     """What the model reads. Always set once the call has ended, whatever the end."""
     full: StoredText | None = None
@@ -249,13 +255,25 @@ class ToolCall(Frozen):
         if why is None and self.status == "running" and self.policy.effect != "read":
             why = error(ErrorCode.OUTCOME_UNKNOWN, "The Run ended while the tool was running.")
         why = why or error(ErrorCode.CANCELLED, "The Run ended before this call did.")
-        return self.model_copy(
-            update={"status": "cancelled", "error": why, "result": error_text(why)}
-        )
+        action = self.action
+        if action is not None and action.is_open:
+            action = action.resolved(Resolution(verdict="cancelled"))
+        end = {"status": "cancelled", "error": why, "result": error_text(why), "action": action}
+        return self.model_copy(update=end)
 
     def requested_again(self) -> "ToolCall":
-        """Return the call as it was before it was executed."""
-        asked = {"status": "requested", "step": None, "error": None, "result": None}
+        """Return the call as it was before it was executed.
+
+        A yes that was not used yet still holds.
+        """
+        unused = self.step is None and self.action is not None and self.action.is_approved
+        asked = {
+            "status": "requested",
+            "step": None,
+            "error": None,
+            "result": None,
+            "action": self.action if unused else None,
+        }
         return self.model_copy(update=asked)
 
 

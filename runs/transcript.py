@@ -77,7 +77,7 @@ def since_last_answer(run: "Run") -> tuple[Mark, tuple[Message, ...]]:
     compacted = run.compaction.step if run.compaction else 0
     if answered is None or answered.mark is None or answered.number < compacted:
         return Mark(), tuple(messages(run))
-    results = _results(_calls_of(run, answered.number))
+    results = [*_results(_calls_of(run, answered.number)), *_told_unfit(answered)]
     said = _said_between(run, answered.number, _end(run))
     return answered.mark, (*results, *said)
 
@@ -169,7 +169,8 @@ def _blocks(run: "Run") -> Iterator[_Block]:
         mine = calls.get(answer.number, [])
         said = assistant_message(answer.text, mine, answer.echo)
         following = _said_between(run, answer.number, end)
-        yield _Block(answer.number, [said, *_results(mine), *following])
+        told = [*_results(mine), *_told_unfit(answer)]
+        yield _Block(answer.number, [said, *told, *following])
 
 
 def _first(run: "Run") -> tuple[Message, ...]:
@@ -188,6 +189,11 @@ def _results(calls: Iterable[ToolCall]) -> list[Message]:
         for call in calls
         if call.is_settled
     ]
+
+
+def _told_unfit(answer: Step) -> list[Message]:
+    """Return why an answer can't be the output, as the model reads it."""
+    return [] if answer.unfit is None else [UserMessage(content=answer.unfit.message)]
 
 
 def _end(run: "Run") -> int:

@@ -5,11 +5,13 @@ ask here, so both record the same error.
 """
 
 from perdure.runs.errors import ErrorCode, RunError, error
-from perdure.runs.steps import ToolPolicy
+from perdure.runs.policy import ToolPolicy
+from perdure.runs.usage import Usage
 from temporalio.exceptions import (
     ActivityError,
     ApplicationError,
     CancelledError,
+    TerminatedError,
     TimeoutError,
     TimeoutType,
 )
@@ -37,6 +39,23 @@ def step_error(exc: BaseException | None, policy: ToolPolicy | None) -> RunError
             return _timed_out(cause, policy)
         case _:
             return error(ErrorCode.INTERNAL, f"The activity failed: {cause}")
+
+
+def child_failure(cause: BaseException | None) -> tuple[RunError, Usage | None]:
+    """Return why the Run of another agent did not complete, and what it used, if it said so."""
+    match cause:
+        case ApplicationError() if len(cause.details) > 1:
+            return application_error(cause), Usage.model_validate(cause.details[1])
+        case ApplicationError():
+            return application_error(cause), None
+        case CancelledError():
+            return error(ErrorCode.CANCELLED), None
+        case TerminatedError():
+            return error(ErrorCode.TERMINATED), None
+        case TimeoutError():
+            return error(ErrorCode.RUN_TIMEOUT), None
+        case _:
+            return error(ErrorCode.INTERNAL, f"The Run failed: {cause}"), None
 
 
 def application_error(exc: ApplicationError) -> RunError:

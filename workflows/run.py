@@ -6,7 +6,6 @@ no environment. The state is one `Run`, which is also what is carried to a conti
 
 import asyncio
 import contextlib
-from dataclasses import replace
 from datetime import timedelta
 from typing import assert_never
 
@@ -23,18 +22,24 @@ from perdure.runs.contract import (
     TranscriptPage,
     TranscriptPageRequest,
 )
-from perdure.runs.decide import CallModel, CallTools, Finish, Pause, decide
-from perdure.runs.errors import ErrorCode, PerdureError, RunError, error
-from perdure.runs.requests import model_request, tool_request
+from perdure.runs.decide import (
+    Ask,
+    AwaitPeople,
+    CallModel,
+    CallTools,
+    Finish,
+    HandOff,
+    Pause,
+    decide,
+)
+from perdure.runs.errors import ErrorCode, PerdureError, error
 from perdure.runs.run import Run
 from perdure.runs.status import RunStatus
-from perdure.runs.steps import ModelReply, ToolCall, ToolReply
 from perdure.workflows import steps, visible
-from perdure.workflows.failures import step_error
-from perdure.workflows.steered import Steered
+from perdure.workflows.stepping import InFlight, Stepping
 from perdure.workflows.waiting import unless_cancelled
 from temporalio import workflow
-from temporalio.exceptions import ActivityError, ApplicationError
+from temporalio.exceptions import ApplicationError
 
 PROGRAMMING_ERRORS: list[type[BaseException]] = [
     ArithmeticError,
@@ -55,12 +60,12 @@ now they wait for the code that can go on with them."""
 
 
 @workflow.defn(name=contract.RUN_WORKFLOW, failure_exception_types=PROGRAMMING_ERRORS)
-class RunWorkflow(Steered):
+class RunWorkflow(Stepping):
     """One Run, from its input to its end."""
 
     @workflow.init
     def __init__(self, request: RunRequest) -> None:
-        self.in_flight: dict[int, workflow.ActivityHandle[ModelReply | ToolReply]] = {}
+        self.in_flight: dict[int, InFlight] = {}
         self.state = request.carried or self.begun(request)
         if request.resumption is not None:
             began = workflow.info().start_time
@@ -114,7 +119,13 @@ class RunWorkflow(Steered):
                     await self.continue_as_new_when_suggested()
                     await self.call_model(call)
                 case CallTools() as action:
-                    await asyncio.gather(*[self.call_tool(call) for call in action.calls])
+                    await self.call_tools(action.calls)
+                case Ask():
+                    self.ask()
+                case AwaitPeople() as people:
+                    await self.await_people(people)
+                case HandOff():
+                    self.hand_off()
                 case Pause() as why:
                     await self.pause(why)
                 case Finish() as finish:
@@ -139,37 +150,6 @@ class RunWorkflow(Steered):
         if self.state.status is RunStatus.RUNNING:
             visible.index(self.state)
 
-    async def call_model(self, call: CallModel) -> None:
-        """Execute one model Step."""
-        call = replace(call, model=call.model or self.state.model)
-        self.emit(record.model_step_started(self.state, workflow.now(), call))
-        request = model_request(self.state, call)
-        handle = steps.start_model(request, self.state.timeouts.heartbeat_s)
-        await self.settle(request.step, handle, None)
-
-    async def call_tool(self, call: ToolCall) -> None:
-        """Execute one tool Step."""
-        self.emit(record.tool_step_started(self.state, workflow.now(), call.name, call.call_id))
-        request = tool_request(self.state, call)
-        handle = steps.start_tool(request, call, self.state.timeouts.heartbeat_s)
-        await self.settle(request.step, handle, call)
-
-    async def settle(
-        self,
-        step: int,
-        handle: "workflow.ActivityHandle[ModelReply] | workflow.ActivityHandle[ToolReply]",
-        call: ToolCall | None,
-    ) -> None:
-        """Wait for a Step's activity, and record how it ended."""
-        self.in_flight[step] = handle
-        outcome: ModelReply | ToolReply | RunError
-        try:
-            outcome = await handle
-        except ActivityError as exc:
-            outcome = step_error(exc, call.policy if call else None)
-        del self.in_flight[step]
-        self.emit(record.step_ended(self.state, workflow.now(), step, outcome))
-
     async def pause(self, why: Pause) -> None:
         """Wait for a person to let the Run go on, or to stop it; what it waits for may change."""
         self.emit(record.paused(self.state, workflow.now()))
@@ -188,25 +168,6 @@ class RunWorkflow(Steered):
         event = record.deadline_passed(self.state, workflow.now())
         if event is not None:
             self.emit(event)
-
-    async def hear_all(self) -> None:
-        """Let everything that arrived together be recorded before anything follows from it.
-
-        A result that came with a stop must not be thrown away, and nothing may start that the
-        stop would take back at once: Temporal would never be told, so the history would not say.
-        """
-        for _ in range(3):
-            await asyncio.sleep(0)
-        reason = workflow.cancellation_reason()
-        if reason is not None:
-            self.stop(CancelRequest(reason=reason))
-
-    async def abort_in_flight(self) -> None:
-        """Cancel the activities that have not ended yet; each brings back what it has."""
-        await self.hear_all()
-        for handle in self.in_flight.values():
-            if not handle.done():
-                handle.cancel()
 
     async def continue_as_new_when_suggested(self) -> None:
         """Go on with a fresh history when the server says that this one is long."""
@@ -239,9 +200,10 @@ class RunWorkflow(Steered):
         if finish.status is RunStatus.CANCELLED:
             await self.until_cancelled(finish.reason)
         why = finish.error or error(ErrorCode.CANCELLED)
-        raise ApplicationError(
-            why.message, why.model_dump(mode="json"), type=why.code, non_retryable=True
-        )
+        details = [why.model_dump(mode="json")]
+        if self.state.depth > 0:
+            details.append(self.state.usage.model_dump(mode="json"))
+        raise ApplicationError(why.message, *details, type=why.code, non_retryable=True)
 
     async def until_cancelled(self, reason: str) -> None:
         """Return control only as Canceled: Temporal allows that once it was asked to cancel."""
@@ -251,13 +213,6 @@ class RunWorkflow(Steered):
             asked.result()
             await workflow.wait_condition(lambda: workflow.cancellation_reason() is not None)
         raise asyncio.CancelledError(reason)
-
-    def stop(self, request: CancelRequest) -> None:
-        """Record that the Run is to stop, unless that is recorded already."""
-        now, asked = workflow.now(), request
-        event = record.cancel_requested(self.state, now, asked.reason, asked.mode, asked.by)
-        if event is not None:
-            self.emit(event)
 
     @workflow.signal(name=contract.CANCEL_SIGNAL)
     def on_cancel(self, request: CancelRequest) -> None:

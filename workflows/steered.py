@@ -4,8 +4,14 @@ A handler only records; what follows from it is for `decide`. The client sends u
 validator can refuse; another workflow can only send a signal, which is passed over then.
 """
 
-from perdure.runs import contract, pages, steering
-from perdure.runs.contract import MessageRequest, PauseRequest, RunStatusReport, UnpauseRequest
+from perdure.runs import contract, pages, resolving, steering
+from perdure.runs.contract import (
+    MessageRequest,
+    PauseRequest,
+    ResolveActionRequest,
+    RunStatusReport,
+    UnpauseRequest,
+)
 from perdure.runs.events import Event
 from perdure.runs.run import Run
 from perdure.workflows import visible
@@ -60,6 +66,20 @@ class Steered:
     def check_pause(self, request: PauseRequest) -> None:
         """Refuse it for a Run that ends anyway."""
         steering.check_pause(self.state)
+
+    @workflow.update(name=contract.RESOLVE_ACTION_UPDATE)
+    def on_resolve_action(self, request: ResolveActionRequest) -> RunStatusReport:
+        """Take a person's decision; what waits for it goes on at once."""
+        before = self.state.waiting_on
+        self.emit(resolving.action_resolved(self.state, workflow.now(), request))
+        if before is not None and self.state.waiting_on is None:
+            visible.index_waiting(self.state)
+        return pages.status_report(self.state)
+
+    @on_resolve_action.validator
+    def check_resolve_action(self, request: ResolveActionRequest) -> None:
+        """Refuse a decision on something else, or a second one."""
+        resolving.check_resolution(self.state, request, workflow.now())
 
     @workflow.update(name=contract.UNPAUSE_UPDATE)
     def on_unpause(self, request: UnpauseRequest) -> RunStatusReport:

@@ -13,6 +13,7 @@ from perdure.runs.contract import CancelRequest, ModelRequest, ToolRequest
 from perdure.runs.limits import DEFAULT_HEARTBEAT_S, DEFAULT_TOOL_S
 from perdure.runs.retries import MAX_ATTEMPTS
 from perdure.runs.steps import ModelReply, ToolCall, ToolReply
+from perdure.runs.usage import Usage
 from perdure.sessions import contract as sessions
 from perdure.sessions.contract import OpenRuns, OutcomeRequest
 from perdure.sessions.outcome import RunOutcome
@@ -20,6 +21,8 @@ from temporalio import workflow
 from temporalio.common import RetryPolicy
 from temporalio.exceptions import FailureError
 
+ACTION_TIMER = "action expires"
+"""Summary of the timer that ends a wait for people: the projection tells it apart by this."""
 MODEL_BACKSTOP = timedelta(hours=1)
 """Longest possible attempt of a model call; the agent's own timeouts end it much earlier."""
 MODEL_RETRIES = RetryPolicy(
@@ -84,6 +87,19 @@ async def request_cancel(request: CancelRequest) -> None:
         start_to_close_timeout=timedelta(seconds=5),
         schedule_to_close_timeout=timedelta(minutes=1),
     )
+
+
+async def run_usage(run_id: str, step: int) -> Usage:
+    """Read what a Run has used that has ended, and was a Step of the one that asks."""
+    usage: Usage = await workflow.execute_local_activity(
+        contract.RUN_USAGE,
+        run_id,
+        result_type=Usage,
+        activity_id=str(step),
+        start_to_close_timeout=READ_WITHIN,
+        retry_policy=READ_RETRIES,
+    )
+    return usage
 
 
 async def run_outcome(run_id: str, *, has_ended: bool) -> RunOutcome:

@@ -6,7 +6,7 @@ Run starts and ends; the details cost none, they are answered by query.
 
 from typing import Any
 
-from perdure.runs import contract
+from perdure.runs import contract, record
 from perdure.runs.run import Run
 from perdure.runs.steps import Step
 from temporalio import workflow
@@ -40,6 +40,16 @@ def index_waiting(run: Run) -> None:
     """Make a Run findable that waits for a person; its history says so by this, too."""
     waiting = run.waiting_on.type if run.waiting_on is not None else ""
     workflow.upsert_search_attributes([WAITING.value_set(waiting)])
+
+
+def index_expired() -> None:
+    """Say, in the history, that nobody decided in time."""
+    workflow.upsert_search_attributes([WAITING.value_set(record.EXPIRED)])
+
+
+def index_agent(run: Run) -> None:
+    """Make a Run findable by the agent that goes on with it; its history says so by this, too."""
+    workflow.upsert_search_attributes([AGENT.value_set(run.agent)])
 
 
 def details(run: Run) -> str:

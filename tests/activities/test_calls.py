@@ -12,6 +12,7 @@ from perdure.activities.calls import RAW_CHARS, requested_calls
 from perdure.activities.openai_chat import Answer, PartialCall
 from perdure.agents.agent import Agent
 from perdure.agents.tool import tool
+from perdure.runs.contract import ModelRequest
 from perdure.runs.errors import ErrorCode
 from perdure.runs.messages import ToolMessage, wire
 from perdure.runs.steps import RequestedCall
@@ -45,13 +46,14 @@ def scale(by: float) -> float:
 
 
 AGENT = Agent(name="helper", tools=[ping, weather, find, scale])
+REQUEST = ModelRequest(agent=AGENT.name, step=1, turn=1)
 
 
 def checked(*calls: tuple[Any, ...], finish: str = "tool_calls", step: int = 3) -> Any:
     """Return the calls of an answer of the third Step, each given as (id, name, arguments)."""
     answer = folded([whole(*(entry(*call) for call in calls))])
     answer.finish_reason = finish
-    return requested_calls(answer, AGENT, step)
+    return requested_calls(answer, AGENT, ModelRequest(agent=AGENT.name, step=step, turn=1))
 
 
 def only(name: str, arguments: str, finish: str = "tool_calls") -> RequestedCall:
@@ -116,7 +118,9 @@ def test_an_invented_tool_is_told_the_names_there_are() -> None:
 
 def test_an_invented_name_goes_back_in_a_form_that_providers_accept() -> None:
     call = requested_calls(
-        Answer(calls=[PartialCall(key=0, id="a", name="get date! " * 20, arguments="{}")]), AGENT, 1
+        Answer(calls=[PartialCall(key=0, id="a", name="get date! " * 20, arguments="{}")]),
+        AGENT,
+        REQUEST,
     )[0]
     assert re.fullmatch(r"[A-Za-z0-9_-]{1,64}", call.name)
     assert call.rejection is not None
@@ -201,7 +205,7 @@ def test_a_call_cut_by_the_output_limit_is_not_executed_though_it_may_parse(
 def test_halves_of_a_character_in_two_pieces_are_joined_in_arguments() -> None:
     """Case HIST-08."""
     answer = Answer(calls=[PartialCall(0, "a", "weather", '{"city":"\ud83d\ude00"}')])
-    (call,) = requested_calls(answer, AGENT, 1)
+    (call,) = requested_calls(answer, AGENT, REQUEST)
     assert (call.arguments, call.rejection) == ('{"city":"😀"}', None)
 
 
@@ -220,7 +224,7 @@ def test_whatever_a_model_calls_the_next_request_is_valid(
     pieces: list[PartialCall], finish: str
 ) -> None:
     answer = Answer(calls=pieces, finish_reason=finish)
-    calls = requested_calls(answer, AGENT, 1)
+    calls = requested_calls(answer, AGENT, REQUEST)
     said = json.loads(wire(assistant_message(None, calls)))
     results = [
         json.loads(wire(ToolMessage(tool_call_id=call.call_id, content=""))) for call in calls

@@ -12,6 +12,7 @@ from perdure.activities.openai_chat import Answer, clean
 from perdure.activities.reported_usage import is_suspect, model_usage
 from perdure.agents.agent import Agent
 from perdure.agents.profile import ModelProfile
+from perdure.runs.contract import ModelRequest
 from perdure.runs.messages import ToolMessage, wire
 from perdure.runs.steps import ModelReply
 from perdure.runs.transcript import assistant_message
@@ -24,6 +25,7 @@ AGENT = Agent(
     tools=[ping, weather, find, scale],
     profile=ModelProfile(echo_fields=("reasoning_content",)),
 )
+REQUEST = ModelRequest(agent=AGENT.name, step=1, turn=1)
 
 HALVES = st.sampled_from(["\ud83d", "\ude00", "a\udc97", "", " "])
 TEXT = st.text(max_size=4) | HALVES
@@ -88,7 +90,7 @@ def reply_to(chunks: list[Any]) -> ModelReply:
         model=answer.model,
         text=clean(answer.text),
         refusal=clean(answer.refusal),
-        calls=requested_calls(answer, AGENT, 1) if why is None else (),
+        calls=requested_calls(answer, AGENT, REQUEST) if why is None else (),
         finish_reason=answer.finish_reason,
         usage=model_usage(answer.usage, "m"),
         usage_suspect=is_suspect(answer.usage),

@@ -18,6 +18,7 @@ from temporalio.testing import ActivityEnvironment
 from perdure.activities.redaction import Redactor
 from perdure.activities.tool import tool_activity
 from perdure.activities.transcripts import Transcripts
+from perdure.agents.agent import Agent
 from perdure.agents.context import tool_context
 from perdure.agents.tool import AnyTool, tool
 from perdure.runs.contract import ToolRequest
@@ -26,6 +27,7 @@ from perdure.runs.limits import MAX_RESULT_BYTES
 from perdure.runs.steps import StoredText, ToolReply
 
 LIMIT_S = 10.0
+AGENTS = {"helper": Agent(name="helper")}
 SECRET = "hunter2-hunter2"  # noqa: S105 - made up
 COLOUR: ContextVar[str] = ContextVar("COLOUR")
 
@@ -61,7 +63,7 @@ async def executed(
     request = ToolRequest(
         agent="helper", step=2, turn=1, call_id="a", name=what.name, arguments=arguments
     )
-    run = tool_activity(what, threads, Redactor([SECRET]), Transcripts(), kept)
+    run = tool_activity(what, AGENTS.get, threads, Redactor([SECRET]), Transcripts(), kept)
     async with asyncio.timeout(LIMIT_S):
         return await (environment or ActivityEnvironment()).run(run, request)
 
@@ -102,7 +104,7 @@ def code_of(reply: ToolReply) -> ErrorCode | None:
 
 
 def test_an_activity_has_its_tool_s_name_on_the_wire(threads: Executor) -> None:
-    run = tool_activity(returning(1), threads, Redactor([]), Transcripts(), kept)
+    run = tool_activity(returning(1), AGENTS.get, threads, Redactor([]), Transcripts(), kept)
     definition = getattr(run, "__temporal_activity_definition")
     assert definition.name == "tool.give"
 

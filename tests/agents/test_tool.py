@@ -12,7 +12,7 @@ from pydantic import BaseModel, Field, ValidationError
 from perdure.agents.agent import Agent
 from perdure.agents.tool import AnyTool, Tool, tool
 from perdure.runs.errors import ConfigurationError
-from perdure.runs.steps import Effect, ToolPolicy
+from perdure.runs.policy import Effect, ToolPolicy
 
 
 class Colour(Enum):

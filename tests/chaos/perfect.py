@@ -5,9 +5,10 @@ from datetime import UTC, datetime
 
 from perdure.agents.tool import ATTEMPTS
 from perdure.runs.messages import wire
+from perdure.runs.policy import ToolPolicy
 from perdure.runs.run import Run
 from perdure.runs.status import RunStatus
-from perdure.runs.steps import Step, ToolCall, ToolPolicy
+from perdure.runs.steps import Step, ToolCall
 from perdure.runs.transcript import messages
 from perdure.runs.usage import ModelUsage, Usage
 from tests.chaos.conversation import TOOLS, conclusion, prompt

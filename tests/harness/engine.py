@@ -42,6 +42,8 @@ TIMES = {
     "total_duration_ms",
     "resumed_at",
     "since",
+    "asked_at",
+    "expires_at",
     "model_aborted_after_ms",
 }
 """Workflow and history differ by milliseconds in these, and in nothing else."""

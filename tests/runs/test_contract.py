@@ -9,7 +9,7 @@ from enum import StrEnum
 import pytest
 from pydantic import BaseModel
 
-from perdure.runs import contract, events, start, steps
+from perdure.runs import contract, events, policy, start, steps
 from perdure.runs.errors import ErrorCode
 from perdure.runs.ids import is_valid_id, step_of
 from perdure.runs.status import RunStatus, StopReason, WaitingOn
@@ -24,6 +24,8 @@ NAMES = {
     "SEND_MESSAGE_UPDATE": "send_message",
     "PAUSE_UPDATE": "pause",
     "UNPAUSE_UPDATE": "unpause",
+    "RESOLVE_ACTION_UPDATE": "resolve_action",
+    "RUN_USAGE": "run_usage",
     "RUN_QUERY": "run",
     "STATUS_QUERY": "status",
     "TRANSCRIPT_QUERY": "transcript",
@@ -55,11 +57,16 @@ FIELDS: dict[str, set[str]] = {
         "model",
         "summarise",
         "limit",
+        "depth",
+        "cleared",
+        "output_schema",
         "terms",
         "timeouts",
         "max_output_bytes",
     },
+    "ResolveActionRequest": {"action_id", "digest", "resolution"},
     "ToolRequest": {
+        "approval",
         "agent",
         "step",
         "turn",
@@ -97,6 +104,9 @@ EVENT_TYPES = [
     "run.step.completed",
     "run.step.failed",
     "run.cancel_requested",
+    "run.action.required",
+    "run.action.resolved",
+    "run.handed_off",
     "run.paused",
     "run.unpaused",
     "run.message.accepted",
@@ -151,11 +161,17 @@ ERROR_CODES = [
     "tool_result_not_serialisable",
     "result_too_large",
     "outcome_unknown",
+    "action_rejected",
+    "action_expired",
+    "approval_missing",
+    "agent_failed",
     "worker_lost",
     "cancelled",
     "storage_unavailable",
     "agent_not_found",
     "model_misbehaving",
+    "guardrail",
+    "output_invalid",
     "max_turns",
     "max_tool_calls",
     "max_tokens",
@@ -169,6 +185,8 @@ ERROR_CODES = [
     "payload_too_large",
     "run_not_found",
     "call_not_found",
+    "action_not_found",
+    "action_already_resolved",
     "run_already_exists",
     "run_already_terminal",
     "run_not_resumable",
@@ -241,7 +259,7 @@ def test_statuses_of_steps_and_calls_and_what_a_run_waits_for_are_frozen() -> No
         "rejected",
         "cancelled",
     )
-    assert typing.get_args(steps.Effect) == ("read", "keyed", "unsafe")
+    assert typing.get_args(policy.Effect) == ("read", "keyed", "unsafe")
     assert typing.get_args(WaitingOn.model_fields["type"].annotation) == (
         "approval",
         "input",

@@ -10,6 +10,8 @@ CODES: dict[type[PerdureError], ErrorCode] = {
     errors.InvalidRequest: ErrorCode.PROVIDER_REFUSED_REQUEST,
     errors.RunNotFound: ErrorCode.RUN_NOT_FOUND,
     errors.CallNotFound: ErrorCode.CALL_NOT_FOUND,
+    errors.ActionNotFound: ErrorCode.ACTION_NOT_FOUND,
+    errors.ActionAlreadyResolved: ErrorCode.ACTION_ALREADY_RESOLVED,
     errors.RunAlreadyExists: ErrorCode.RUN_ALREADY_EXISTS,
     errors.RunAlreadyTerminal: ErrorCode.RUN_ALREADY_TERMINAL,
     errors.RunNotResumable: ErrorCode.RUN_NOT_RESUMABLE,

@@ -5,7 +5,7 @@ from temporalio.exceptions import ApplicationError
 
 from perdure.engine.storage import ObjectUnavailable
 from perdure.runs.errors import ErrorCode
-from perdure.runs.steps import ToolPolicy
+from perdure.runs.policy import ToolPolicy
 from perdure.workflows.failures import WORKER_SHUTDOWN, step_error
 
 

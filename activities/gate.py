@@ -1,0 +1,36 @@
+"""The gate where tool calls are executed: no yes of a person's, no execution.
+
+The workflow asks people and hands their yes along; here it is checked against what is about to
+be executed, so that a call which came another way, or changed on the way, is refused.
+"""
+
+from typing import Any
+
+from perdure.agents.agent import Agent
+from perdure.agents.approval import ProposedCall, approval_of
+from perdure.agents.tool import AnyTool
+from perdure.runs.actions import digest_of
+from perdure.runs.contract import ToolRequest
+from perdure.runs.errors import ErrorCode, RunError, error
+from perdure.runs.policy import Approval
+
+
+def approval_needed(agent: Agent, tool: AnyTool, arguments: dict[str, Any]) -> Approval | None:
+    """Return that a person is to approve a call, if its tool or its agent says so."""
+    call = ProposedCall(tool.name, arguments, tool.policy.effect)
+    return approval_of((tool.approval, agent.approval), call)
+
+
+def refusal(
+    agent: Agent | None, tool: AnyTool, request: ToolRequest, run_id: str, arguments: dict[str, Any]
+) -> RunError | None:
+    """Return why a call may not be executed, if it may not."""
+    if agent is None:
+        return error(ErrorCode.AGENT_NOT_FOUND, f"The worker has no agent {request.agent!r}.")
+    given = request.approval
+    if given is None:
+        needed = approval_needed(agent, tool, arguments) is not None
+        return error(ErrorCode.APPROVAL_MISSING) if needed else None
+    if given.digest == digest_of(run_id, given.action_id, request.name, request.arguments):
+        return None
+    return error(ErrorCode.APPROVAL_MISSING, "What was approved is not what was to be executed.")
