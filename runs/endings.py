@@ -7,6 +7,7 @@ and results come in: a workflow and its history can have these in different orde
 import json
 from typing import TYPE_CHECKING, Any
 
+from perdure.runs.actions import Resolution
 from perdure.runs.errors import ErrorCode, RunError, error
 from perdure.runs.events import Cancel, CancelRequested, RunCompleted, RunResumed, TerminalEvent
 from perdure.runs.steps import STOPPED_CODES, Step, ToolCall
@@ -73,7 +74,15 @@ def resumed(run: "Run", event: RunResumed) -> dict[str, Any]:
         call.requested_again() if call.model_step == untold and call.may_run_again else call
         for call in run.tool_calls
     )
+    # What a person refused, or nobody decided, is asked again.
+    steps = tuple(
+        step.model_copy(update={"action": None})
+        if step.action is not None and not step.action.is_approved
+        else step
+        for step in run.steps
+    )
     return {
+        "steps": steps,
         "completed_at": None,
         "stop_reason": None,
         "output": None,
@@ -105,12 +114,19 @@ def _replaced(run: "Run", answer: Step) -> bool:
 
 def _settled_steps(run: "Run", event: TerminalEvent) -> tuple[Step, ...]:
     """Return the Steps with none left running: whoever terminates a Run does not ask them."""
+    nobody = Resolution(verdict="cancelled")
+    steps = tuple(
+        step.model_copy(update={"action": step.action.resolved(nobody)})
+        if step.action is not None and step.action.is_open
+        else step
+        for step in run.steps
+    )
     if run.current_step is None:
-        return run.steps
+        return steps
     why = error(ErrorCode.CANCELLED, "The Run ended while the Step was running.")
     end = {"status": "cancelled", "error": why, "completed_at": event.at}
     return tuple(
-        step.model_copy(update=end) if step.status == "running" else step for step in run.steps
+        step.model_copy(update=end) if step.status == "running" else step for step in steps
     )
 
 

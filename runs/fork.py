@@ -47,6 +47,7 @@ def checkpoint(run: Run, step: int, message: str | None = None) -> Checkpoint:
         tool_calls=tuple(calls),
         follow_ups=follow_ups,
         compactions=tuple(each for each in run.compactions if each.step <= step),
+        actions_asked=run.actions_asked,
     )
 
 

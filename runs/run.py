@@ -190,6 +190,7 @@ class Run(Frozen):
             follow_ups=done.follow_ups,
             compactions=done.compactions,
             turn=done.steps[-1].turn if done.steps else 0,
+            actions_asked=done.actions_asked,
             copied_steps=len(done.steps),
             resumed_step=len(done.steps),
             waiting_on=queue(start, event.at),

@@ -45,6 +45,8 @@ class Checkpoint(Frozen):
     tool_calls: tuple[ToolCall, ...] = ()
     follow_ups: tuple[FollowUp, ...] = ()
     compactions: tuple[Compaction, ...] = ()
+    actions_asked: int = Field(0, exclude_if=is_nothing)
+    """So that no action of the fork has the id of one of these."""
 
     @property
     def chars(self) -> int:

@@ -68,6 +68,7 @@ def step_started(run: "Run", event: StepStarted) -> dict[str, Any]:
         # What the model had asked for and may not have is answered before it is called again.
         changes["limit_reached"] = event.limit
         changes |= settled_calls(run, event.limit)
+        changes["waiting_on"] = None
     return changes
 
 

@@ -39,6 +39,11 @@ class Steered:
             self.state = self.state.apply(event)
             visible.show(self.state)
 
+    def index_end_of_wait(self, before: Run) -> None:
+        """Let a Run be found no longer as one that waits, once it does not."""
+        if before.waiting_on is not None and self.state.waiting_on is None:
+            visible.index_waiting(self.state)
+
     @workflow.update(name=contract.SEND_MESSAGE_UPDATE)
     def on_send_message(self, request: MessageRequest) -> RunStatusReport:
         """Let a message join before the next model call."""
@@ -70,10 +75,9 @@ class Steered:
     @workflow.update(name=contract.RESOLVE_ACTION_UPDATE)
     def on_resolve_action(self, request: ResolveActionRequest) -> RunStatusReport:
         """Take a person's decision; what waits for it goes on at once."""
-        before = self.state.waiting_on
+        before = self.state
         self.emit(resolving.action_resolved(self.state, workflow.now(), request))
-        if before is not None and self.state.waiting_on is None:
-            visible.index_waiting(self.state)
+        self.index_end_of_wait(before)
         return pages.status_report(self.state)
 
     @on_resolve_action.validator

@@ -48,8 +48,9 @@ class Stepping(Steered):
 
     async def call_model(self, call: CallModel) -> None:
         """Execute one model Step."""
-        call = replace(call, model=call.model or self.state.model)
+        call, before = replace(call, model=call.model or self.state.model), self.state
         self.emit(record.model_step_started(self.state, workflow.now(), call))
+        self.index_end_of_wait(before)
         request = model_request(self.state, call)
         handle = steps.start_model(request, self.state.timeouts.heartbeat_s)
         await self.settle(request.step, handle, None)

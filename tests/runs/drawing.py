@@ -3,12 +3,14 @@
 from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn
 
+from perdure.runs.actions import Action, Resolution
 from perdure.runs.errors import ErrorCode, RunError, error
 from perdure.runs.limits import Limits, Terms, Timeouts
 from perdure.runs.messages import AssistantMessage, UserMessage
+from perdure.runs.policy import Approval, ToolPolicy
 from perdure.runs.start import ContextBundle, RunStart
 from perdure.runs.steps import ModelReply, RequestedCall, ToolReply
-from perdure.runs.usage import InputTokensDetails, ModelUsage, OutputTokensDetails
+from perdure.runs.usage import InputTokensDetails, ModelUsage, OutputTokensDetails, Usage
 
 TEXT = st.text(st.characters(codec="utf-8"), max_size=12)
 TOKENS = st.integers(0, 50)
@@ -40,6 +42,7 @@ def starts(draw: DrawFn) -> RunStart:
         input=draw(TEXT),
         context=ContextBundle(messages=tuple(context), variables={"n": 1}),
         on_limit=draw(st.sampled_from([None, "stop", "finalize", "pause"])),
+        on_unknown=draw(st.sampled_from([None, "ask"])),
         limits=Limits(
             max_turns=draw(low),
             max_identical_calls=draw(st.none() | st.integers(1, 3)),
@@ -77,12 +80,41 @@ def calls(draw: DrawFn) -> tuple[RequestedCall, ...]:
         RequestedCall(
             call_id=f"c{number}",
             name="look",
-            arguments='{"at": "ö"}',
+            arguments='{"at": "ö", "question": "Why?", "input": "Do it."}',
+            policy=draw(policies()),
             rejection=rejection,
             raw_arguments=None if rejection is None else "{at",
         )
         for number, rejection in enumerate(draw(st.lists(refused, min_size=1, max_size=4)))
     )
+
+
+@st.composite
+def policies(draw: DrawFn) -> ToolPolicy:
+    """Draw how a call is executed: half of them need nobody's yes."""
+    kind = draw(st.sampled_from(["function", "function", "function", "question", "agent"]))
+    if draw(st.integers(0, 9)) == 9:
+        kind = "handoff"
+    approval = Approval(expires_s=draw(st.none() | st.integers(1, 9)))
+    return ToolPolicy(
+        kind=kind,
+        effect=draw(st.sampled_from(["read", "unsafe"])),
+        target="other" if kind in ("agent", "handoff") else None,
+        timeout_s=60 if kind == "question" else None,
+        approval=approval if kind != "question" and draw(st.integers(0, 2)) == 2 else None,
+    )
+
+
+@st.composite
+def resolutions(draw: DrawFn, action: Action) -> Resolution:
+    """Draw how a person decides."""
+    if action.kind == "input":
+        answered = Resolution(verdict="answered", by="ann", answer=draw(TEXT) + "!")
+        return draw(st.sampled_from([answered, Resolution(verdict="rejected", by="ann")]))
+    if draw(st.booleans()):
+        return Resolution(verdict="rejected", by="bob", note=draw(TEXT))
+    edits = action.about == "call" and draw(st.booleans())
+    return Resolution(verdict="approved", by="ann", arguments='{"input": "!"}' if edits else None)
 
 
 @st.composite
@@ -101,6 +133,8 @@ def model_outcomes(draw: DrawFn) -> ModelReply | RunError:
         usage=draw(usages()),
         attempt=draw(st.integers(1, 3)),
         error=None if why is None else error(why),
+        unfit=draw(st.sampled_from([None, None, None, error(ErrorCode.OUTPUT_INVALID)])),
+        review=draw(st.sampled_from([None, None, None, None, Approval(reason="Look!")])),
         terms=draw(
             st.none()
             | st.builds(Terms, limits=st.just(Limits(max_turns=8)), context_window=WINDOWS)
@@ -113,6 +147,7 @@ def tool_outcomes(draw: DrawFn) -> ToolReply | RunError:
     """Draw what a tool Step ends with: a result, one that tells of an error, or an error."""
     code = draw(st.sampled_from([None, None, *ENDED_TOOL_CODES]))
     if code is None:
-        return ToolReply(text=draw(TEXT), attempt=draw(st.integers(1, 2)))
+        usage = Usage().plus_call(draw(usages())) if draw(st.integers(0, 3)) == 3 else None
+        return ToolReply(text=draw(TEXT), attempt=draw(st.integers(1, 2)), usage=usage)
     why = error(code)
     return ToolReply(text="It failed.", error=why) if draw(st.booleans()) else why

@@ -12,21 +12,44 @@ from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn
 
 from perdure.client.continuing import Fork, forked_start
-from perdure.runs import record, steering
-from perdure.runs.contract import MessageRequest, PauseRequest, Resumption
-from perdure.runs.decide import CallModel, CallTools, Finish, Pause, decide
+from perdure.runs import gate, record, resolving, steering
+from perdure.runs.actions import Action, Resolution
+from perdure.runs.contract import (
+    MessageRequest,
+    PauseRequest,
+    ResolveActionRequest,
+    Resumption,
+)
+from perdure.runs.decide import (
+    Ask,
+    AwaitPeople,
+    CallModel,
+    CallTools,
+    Finish,
+    HandOff,
+    Pause,
+    also_ready,
+    decide,
+)
 from perdure.runs.errors import RunError
 from perdure.runs.events import Event
 from perdure.runs.limits import Limits
 from perdure.runs.messages import wire
-from perdure.runs.requests import model_request
+from perdure.runs.requests import child_request, model_request
 from perdure.runs.run import Run
 from perdure.runs.start import RunStart
-from perdure.runs.steps import ModelReply, Step, ToolReply
+from perdure.runs.steps import ModelReply, Step, ToolCall, ToolReply
 from perdure.runs.transcript import messages
 from tests.harness.transcript_rules import check_request
 from tests.runs.building import at, with_mark
-from tests.runs.drawing import ODDS, TEXT, model_outcomes, starts, tool_outcomes
+from tests.runs.drawing import (
+    ODDS,
+    TEXT,
+    model_outcomes,
+    resolutions,
+    starts,
+    tool_outcomes,
+)
 
 PLENTY = Limits(
     max_turns=99, max_tool_calls=999, max_identical_calls=99, max_tokens=99_999, max_cost=999
@@ -57,6 +80,17 @@ class Simulation:
         """The Steps that run."""
         return [step for step in self.run.steps if step.status == "running"]
 
+    @property
+    def waits_for_people(self) -> bool:
+        """True while people are to decide something, and the Run is not to stop."""
+        return bool(gate.open_actions(self.run)) and self.run.cancel is None
+
+    @property
+    def is_paused(self) -> bool:
+        """True while it waits for something else that only people do."""
+        waiting = self.run.waiting_on
+        return waiting is not None and waiting.type in ("pause", "limit")
+
     def start(self) -> None:
         """Let a worker pick the Run up."""
         self.emit(record.started(self.run, self.now))
@@ -73,12 +107,50 @@ class Simulation:
                 assert (request.summarise > 0) == (decision.purpose == "compact")
                 assert self.run.turn == decision.turn
             case CallTools():
-                for call in decision.calls:
-                    self.emit(record.tool_step_started(self.run, self.now, call.name, call.call_id))
+                self.call_tools(decision.calls)
+            case Ask():
+                self.emit(record.action_required(self.run, self.now))
+                assert self.run.waiting_on is not None
+                assert self.run.waiting_on.type in ("approval", "input")
+            case AwaitPeople():
+                assert self.run.waiting_on is not None
+                assert self.run.waiting_on.action_ids == decision.action_ids
+            case HandOff():
+                self.emit(record.handed_off(self.run, self.now))
             case Pause():
                 self.emit(record.paused(self.run, self.now))
             case Finish():
                 self.emit(record.ended(self.run, self.now, decision))
+
+    def call_tools(self, calls: Sequence[ToolCall]) -> None:
+        """Start the execution of calls: only of those that a person is not to decide about."""
+        for call in calls:
+            assert gate.is_let_through(call)
+            yes = gate.approved(self.run.run_id, call)
+            assert (yes is not None) == (call.policy.approval is not None)
+            child_id = None
+            if call.policy.kind == "agent":
+                assert child_request(self.run, call).start is not None
+                child_id = f"r1.{len(self.run.steps) + 1}"
+            self.emit(
+                record.tool_step_started(self.run, self.now, call.name, call.call_id, child_id)
+            )
+
+    def resolve(self, action: Action, resolution: Resolution) -> None:
+        """Let a person decide, and let go on what waited for that."""
+        request = ResolveActionRequest(
+            action_id=action.action_id, digest=action.digest, resolution=resolution
+        )
+        if not resolving.check_resolution(self.run, request, at(0)):
+            self.emit(resolving.action_resolved(self.run, self.now, request))
+        assert resolving.check_resolution(self.run, request, at(0))
+        if self.in_flight and self.in_flight[0].kind == "tool":
+            self.call_tools(also_ready(self.run))
+
+    def expire(self) -> None:
+        """Let the wait for the action end that is to end first."""
+        if gate.due(self.run) is not None:
+            self.emit(record.action_expired(self.run, self.now))
 
     def model_ends(self, outcome: ModelReply | RunError) -> None:
         """End the model Step that runs."""
@@ -128,6 +200,10 @@ class Simulation:
         """Do what the workflow does that waits and is told something."""
         waiting = self.run.waiting_on
         if waiting is None or self.run.cancel is not None:
+            return
+        if waiting.type in ("approval", "input") and self.run.pause_reason is None:
+            return
+        if self.in_flight:
             return
         decision = decide(self.run)
         if not isinstance(decision, Pause):
@@ -195,7 +271,9 @@ def _act(draw: DrawFn, simulation: Simulation) -> None:
     in_flight = simulation.in_flight
     if simulation.run.status == "pending":
         simulation.start()
-    elif simulation.run.waiting_on is not None and simulation.run.cancel is None:
+    elif simulation.waits_for_people and draw(st.booleans()):
+        _decide(draw, simulation)
+    elif simulation.is_paused and simulation.run.cancel is None:
         simulation.raise_limits() if draw(st.booleans()) else simulation.unpause()
     elif not in_flight:
         simulation.go_on()
@@ -203,6 +281,15 @@ def _act(draw: DrawFn, simulation: Simulation) -> None:
         simulation.model_ends(draw(model_outcomes()))
     else:
         simulation.tool_ends(draw(st.sampled_from(in_flight)), draw(tool_outcomes()))
+
+
+def _decide(draw: DrawFn, simulation: Simulation) -> None:
+    """Let a person decide something, or nobody in time."""
+    if draw(st.integers(0, 4)) == 4:
+        simulation.expire()
+        return
+    action = draw(st.sampled_from(gate.open_actions(simulation.run)))
+    simulation.resolve(action, draw(resolutions(action)))
 
 
 def folded(events: Sequence[Event], run: Run | None = None) -> Run:
