@@ -4,6 +4,7 @@ For hash seeds: `PYTHONHASHSEED` is read when an interpreter starts.
 """
 
 import asyncio
+import json
 from pathlib import Path
 
 from temporalio.client import WorkflowHistory
@@ -31,7 +32,10 @@ async def replay(path: Path) -> None:
         workflow_runner=UnsandboxedWorkflowRunner(),
     )
     text = path.read_text()  # noqa: ASYNC240 - nothing else waits
-    await replayer.replay_workflow(WorkflowHistory.from_json(f"stored-{path.stem}", text))
+    # The ids of child Runs are made of the Run's own.
+    stored = json.loads(text)["events"][0]["workflowExecutionStartedEventAttributes"]
+    workflow_id = stored.get("workflowId") or f"stored-{path.stem}"
+    await replayer.replay_workflow(WorkflowHistory.from_json(workflow_id, text))
 
 
 async def _all() -> None:

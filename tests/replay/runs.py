@@ -14,6 +14,7 @@ from tests.harness.scripted_openai import (
     text,
     tool_calls,
 )
+from tests.replay.people import PEOPLE_AGENTS, PEOPLE_KINDS
 
 
 @tool(effect="read")
@@ -36,7 +37,7 @@ STUBBORN = Agent(
     retries={ErrorCode.LLM_UNAVAILABLE: RetryRule(max_attempts=2)},
 )
 NARROW = Agent(name="narrow", tools=[add], context_window=100)
-AGENTS = (AGENT, STUBBORN, NARROW)
+AGENTS = (AGENT, STUBBORN, NARROW, *PEOPLE_AGENTS)
 TURNS = 60
 """Several times what the recording server lets a history grow to."""
 
@@ -257,5 +258,6 @@ KINDS: dict[str, Callable[[Engine], Awaitable[str]]] = {
         cancelled_while_paused,
         waited_for_its_turn,
         waited_in_vain,
+        *PEOPLE_KINDS,
     )
 }
