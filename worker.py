@@ -9,7 +9,6 @@ import secrets
 import signal
 import sys
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from datetime import timedelta
 from functools import partial
@@ -24,7 +23,8 @@ from perdure.activities.model import ModelActivities, Models
 from perdure.activities.pace import Pace
 from perdure.activities.pricing import Prices
 from perdure.activities.session import SessionActivities
-from perdure.activities.tool import tool_activity
+from perdure.activities.threads import Threads
+from perdure.activities.tool import Surroundings, tool_activity
 from perdure.activities.transcripts import Transcripts
 from perdure.activities.usage import UsageActivities
 from perdure.agents.registry import Registry
@@ -52,8 +52,6 @@ UNAVAILABLE = 6
 """Exit code, the one that the command line has for it."""
 SIGNALLED = 128
 """Plus the signal: the exit code of a process that a signal ended."""
-TOOL_THREADS = 64
-"""Sync tools that run at once in one worker."""
 
 
 def build(
@@ -82,12 +80,11 @@ def build(
         Models(settings.model or DEFAULT_MODEL, Prices(settings.prices), pace),
         remembered,
     )
-    threads = ThreadPoolExecutor(TOOL_THREADS, thread_name_prefix="tool")
+    threads = Threads()
     texts = StoredTexts(client.data_converter, client.namespace)
-    tools = [
-        tool_activity(tool, registry.agent, threads, chat.redact, remembered, texts.keep)
-        for tool in registry.tools().values()
-    ]
+    known = settings.secret_values
+    given = Surroundings(registry.agent, threads, chat.redact, remembered, texts.keep, known)
+    tools = [tool_activity(tool, given) for tool in registry.tools().values()]
     versioned = deployment(settings)
     sessions = SessionActivities(partial(ended, client), partial(open_runs, client))
     usage = UsageActivities(partial(ended, client))
@@ -130,7 +127,11 @@ def chat_client(settings: Settings) -> ChatClient:
             "`perdure dev` can serve a small model itself.",
         )
     # Local servers want no key, but the client insists on sending one.
-    return ChatClient(key.get_secret_value() if key else "none", settings.openai_base_url)
+    return ChatClient(
+        key.get_secret_value() if key else "none",
+        settings.openai_base_url,
+        settings.secret_values.values(),
+    )
 
 
 async def serve(settings: Settings, stopped: asyncio.Event, ready: Callable[[], object]) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from perdure.activities.gate import approval_needed
+from perdure.activities.gate import approval_needed, told
 from perdure.activities.openai_chat import Answer, PartialCall
 from perdure.agents.agent import Agent
 from perdure.agents.tool import NAME_LENGTH, AnyTool
@@ -24,8 +24,6 @@ from perdure.runs.steps import Repair, RequestedCall
 
 RAW_CHARS = 200
 """How much of unusable arguments is kept, and shown to the model."""
-SHOWN_ERRORS = 3
-"""Validation errors told to the model for one call."""
 
 
 class _Unusable(Exception):
@@ -167,12 +165,3 @@ def _finite(number: str) -> float:
         # As a whole number it would be another one, silently.
         raise ValueError(f"{number} has more digits than are kept; write it without . and e")
     return value
-
-
-def told(exc: ValidationError) -> str:
-    """Return what is wrong with arguments, as the model reads it."""
-    problems = [
-        f"{'.'.join(str(part) for part in problem['loc'])}: {problem['msg']}"
-        for problem in exc.errors(include_url=False, include_input=False)[:SHOWN_ERRORS]
-    ]
-    return "Arguments do not fit the schema: " + "; ".join(problems)

@@ -6,6 +6,7 @@ through as if they were good. It never retries: Temporal owns all retries.
 """
 
 import asyncio
+from collections.abc import Iterable
 
 import openai
 
@@ -36,10 +37,11 @@ class ChatClient:
     Args:
         api_key: Bearer token. Never leaves this object except to the provider.
         base_url: Up to and including `/v1`; OpenAI's own when none is given.
+        secrets: Others that `redact` is to know: what models are told may come back in errors.
     """
 
-    def __init__(self, api_key: str, base_url: str | None) -> None:
-        self.redact = Redactor([api_key])
+    def __init__(self, api_key: str, base_url: str | None, secrets: Iterable[str] = ()) -> None:
+        self.redact = Redactor([api_key, *secrets])
         self._client = openai.AsyncOpenAI(
             api_key=api_key,
             base_url=base_url,

@@ -6,6 +6,8 @@ be executed, so that a call which came another way, or changed on the way, is re
 
 from typing import Any
 
+from pydantic import ValidationError
+
 from perdure.agents.agent import Agent
 from perdure.agents.approval import ProposedCall, approval_of
 from perdure.agents.tool import AnyTool
@@ -13,6 +15,9 @@ from perdure.runs.actions import digest_of
 from perdure.runs.contract import ToolRequest
 from perdure.runs.errors import ErrorCode, RunError, error
 from perdure.runs.policy import Approval
+
+SHOWN_ERRORS = 3
+"""Validation errors told to the model for one call."""
 
 
 def approval_needed(agent: Agent, tool: AnyTool, arguments: dict[str, Any]) -> Approval | None:
@@ -22,11 +27,15 @@ def approval_needed(agent: Agent, tool: AnyTool, arguments: dict[str, Any]) -> A
 
 
 def refusal(
-    agent: Agent | None, tool: AnyTool, request: ToolRequest, run_id: str, arguments: dict[str, Any]
+    agent: Agent | None, tool: AnyTool, request: ToolRequest, run_id: str
 ) -> RunError | None:
     """Return why a call may not be executed, if it may not."""
     if agent is None:
         return error(ErrorCode.AGENT_NOT_FOUND, f"The worker has no agent {request.agent!r}.")
+    try:
+        arguments = tool.keyword_arguments(request.arguments)
+    except ValidationError as exc:  # a person has edited them
+        return error(ErrorCode.TOOL_ARGUMENTS_INVALID, told(exc))
     given = request.approval
     if given is None:
         needed = approval_needed(agent, tool, arguments) is not None
@@ -34,3 +43,12 @@ def refusal(
     if given.digest == digest_of(run_id, given.action_id, request.name, request.arguments):
         return None
     return error(ErrorCode.APPROVAL_MISSING, "What was approved is not what was to be executed.")
+
+
+def told(exc: ValidationError) -> str:
+    """Return what is wrong with arguments, as the model reads it."""
+    problems = [
+        f"{'.'.join(str(part) for part in problem['loc'])}: {problem['msg']}"
+        for problem in exc.errors(include_url=False, include_input=False)[:SHOWN_ERRORS]
+    ]
+    return "Arguments do not fit the schema: " + "; ".join(problems)

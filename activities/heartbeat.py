@@ -8,6 +8,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
+from pydantic import Field
 from temporalio import activity
 
 from perdure.runs.frozen import Frozen
@@ -29,6 +30,10 @@ class Progress(Frozen):
     """Attempts that the provider made fail; a worker's death is none."""
     attempt: int = 0
     """The attempt that says so."""
+    message: str = Field("", exclude_if=lambda message: not message)
+    """What a tool says of how far it is."""
+    fraction: float | None = Field(None, exclude_if=lambda fraction: fraction is None)
+    """How much of its work a tool has done, from 0 to 1."""
 
     @staticmethod
     def before() -> "Progress":

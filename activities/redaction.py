@@ -1,6 +1,7 @@
 """Keeping secrets out of everything that is written: errors, history, logs."""
 
 import base64
+import json
 import re
 from collections.abc import Iterable
 from urllib.parse import quote
@@ -15,7 +16,7 @@ MAX_BODY_CHARS = 4096
 
 
 class Redactor:
-    """Replaces known secrets, in plain, URL and base64 form, and what looks like a key."""
+    """Replaces known secrets, in plain, URL, JSON and base64 form, and what looks like a key."""
 
     def __init__(self, secrets: Iterable[str]) -> None:
         forms: list[str] = []
@@ -25,6 +26,7 @@ class Redactor:
                 continue
             encoded = base64.b64encode(secret.encode()).decode().rstrip("=")
             forms += [secret, quote(secret, safe=""), encoded]
+            forms += [json.dumps(secret, ensure_ascii=is_ascii)[1:-1] for is_ascii in (True, False)]
         # Longest first: a secret may contain another one.
         self._forms = sorted(set(forms), key=len, reverse=True)
 
@@ -33,6 +35,12 @@ class Redactor:
         for form in self._forms:
             text = text.replace(form, MASK)
         return _KEY_LIKE.sub(MASK, text)
+
+    def known(self, data: bytes) -> bytes:
+        """Return UTF-8 without the known secrets; what only looks like one may be good data."""
+        for form in self._forms:
+            data = data.replace(form.encode(), MASK.encode())
+        return data
 
     def excerpt(self, text: str) -> str:
         """Return the beginning of a body, without secrets."""

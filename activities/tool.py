@@ -1,26 +1,26 @@
 """The activities that execute tools: one for each tool, under its own name."""
 
 import asyncio
-import contextvars
-from collections.abc import Awaitable, Callable, Coroutine
-from concurrent.futures import Executor
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from dataclasses import dataclass, field
+from datetime import timedelta
+from functools import partial
 from typing import Any
 
-from pydantic import ValidationError
 from temporalio import activity
 
-from perdure.activities.calls import told
 from perdure.activities.gate import refusal
-from perdure.activities.heartbeat import heartbeats, stopped_by_cancel
+from perdure.activities.heartbeat import Progress, heartbeats, stopped_by_cancel
 from perdure.activities.redaction import Redactor
+from perdure.activities.threads import Threads, WorkerBusy, harmless
 from perdure.activities.transcripts import Transcripts
 from perdure.agents.agent import Agent
-from perdure.agents.context import ToolContext, entered
-from perdure.agents.tool import AnyTool, result_of
+from perdure.agents.context import ToolContext
+from perdure.agents.tool import AnyTool
 from perdure.runs import contract
 from perdure.runs.contract import ToolRequest
 from perdure.runs.errors import ErrorCode, RunError, StorageUnavailable, error
-from perdure.runs.limits import MAX_FULL_RESULT_BYTES, MAX_RESULT_BYTES
+from perdure.runs.limits import DEFAULT_TOOL_S, MAX_FULL_RESULT_BYTES, MAX_RESULT_BYTES
 from perdure.runs.messages import ToolMessage, without_lone_surrogates
 from perdure.runs.steps import StoredText, ToolReply, error_text
 from perdure.runs.strict_json import NotJson, strict_json
@@ -29,18 +29,29 @@ ToolActivity = Callable[[ToolRequest], Coroutine[Any, Any, ToolReply]]
 Keep = Callable[[bytes, str], Awaitable[StoredText]]
 """Stores a text of a Run, given as UTF-8."""
 
-STOPPING = (SystemExit, KeyboardInterrupt, StopIteration)
-"""What would stop the worker, its thread or, in a future, the wait for the tool."""
+
+@dataclass(frozen=True)
+class Surroundings:
+    """What a worker has for the tools that it executes.
+
+    Attributes:
+        agents: Returns an agent of the worker by its name: its rules hold for the tool.
+        threads: Where sync functions run, off the event loop.
+        redact: Applied to error texts, results and progress; knows the secrets.
+        transcripts: Remembers results for the model call that follows, most often on this worker.
+        keep: Keeps a result whole that the model sees cut.
+        secrets: What tools may ask for, by name.
+    """
+
+    agents: Callable[[str], Agent | None]
+    threads: Threads
+    redact: Redactor
+    transcripts: Transcripts
+    keep: Keep
+    secrets: Mapping[str, str] = field(default_factory=dict)
 
 
-def tool_activity(
-    tool: AnyTool,
-    agents: Callable[[str], Agent | None],
-    threads: Executor,
-    redact: Redactor,
-    transcripts: Transcripts,
-    keep: Keep,
-) -> ToolActivity:
+def tool_activity(tool: AnyTool, given: Surroundings) -> ToolActivity:
     """Return the activity that executes `tool`.
 
     A tool's own error is a result that the model reads; only a worker's death makes an
@@ -48,50 +59,40 @@ def tool_activity(
 
     Args:
         tool: What to execute.
-        agents: Returns an agent of the worker by its name: its rules hold for the tool.
-        threads: Where sync functions run, off the event loop.
-        redact: Applied to error texts.
-        transcripts: Remembers results for the model call that follows, most often on this worker.
-        keep: Keeps a result whole that the model sees cut.
+        given: What the worker has for it.
     """
+    redact = given.redact
 
     @activity.defn(name=contract.TOOL_PREFIX + tool.name)
     async def run_tool(request: ToolRequest) -> ToolReply:
         reply = await replied(request)
-        transcripts.keep_result(ToolMessage(tool_call_id=request.call_id, content=reply.text))
+        given.transcripts.keep_result(ToolMessage(tool_call_id=request.call_id, content=reply.text))
         return reply
 
     async def replied(request: ToolRequest) -> ToolReply:
-        attempt = activity.info().attempt
-        context = ToolContext(
-            run_id=activity.info().workflow_id or "",
-            call_id=request.call_id,
-            idempotency_key=request.idempotency_key,
-            attempt=attempt,
-            variables=request.variables,
-        )
-        entered(context)
+        context = _context(request, given)
+        attempt = context.attempt
         try:
-            async with heartbeats():
-                agent = agents(request.agent)
-                try:
-                    arguments = tool.keyword_arguments(request.arguments)
-                except ValidationError as exc:  # a person has edited them
-                    return _problem(error(ErrorCode.TOOL_ARGUMENTS_INVALID, told(exc)), attempt)
-                refused = refusal(agent, tool, request, context.run_id, arguments)
-                if refused is not None:
-                    return _problem(refused, attempt)
-                # The value itself is let go of at once: it may take a hundred megabytes.
-                raw = _edited(request) + _utf8(await _executed(tool, arguments, threads))
-                return await _reply(raw, attempt, request.step, keep)
+            with context:
+                async with heartbeats(partial(_so_far, context)):
+                    agent = given.agents(request.agent)
+                    refused = refusal(agent, tool, request, context.run_id)
+                    if refused is not None:
+                        return _problem(refused, attempt)
+                    made = await _executed(tool, request, given.threads, context)
+                    raw = redact.known(_edited(request) + made)
+                    return await _reply(raw, attempt, request.step, given.keep)
         except asyncio.CancelledError:
-            context.stopping.set()
+            context.cancel()
             if not stopped_by_cancel():
                 raise
             return _problem(_stopped(tool), attempt).model_copy(update={"stopped": True})
+        except WorkerBusy as exc:
+            activity.logger.warning("%s", exc)
+            return _problem(error(ErrorCode.WORKER_BUSY), attempt)
         except NotJson as exc:
             why = f"The tool returned something that JSON can't hold: {exc}."
-            return _problem(error(ErrorCode.RESULT_NOT_SERIALISABLE, why), attempt)
+            return _problem(error(ErrorCode.RESULT_NOT_SERIALISABLE, redact(why)), attempt)
         except Exception as exc:  # noqa: BLE001 - whatever a user's tool raises is for the model to read
             said = without_lone_surrogates(redact(f"{type(exc).__name__}: {exc}"))
             return _problem(error(ErrorCode.TOOL_FAILED, _shortened(said.encode())), attempt)
@@ -99,27 +100,61 @@ def tool_activity(
     return run_tool
 
 
-async def _executed(tool: AnyTool, arguments: dict[str, Any], threads: Executor) -> Any:
+def _context(request: ToolRequest, given: Surroundings) -> ToolContext:
+    info = activity.info()
+    allowed = info.start_to_close_timeout or timedelta(seconds=DEFAULT_TOOL_S)
+    return ToolContext(
+        run_id=info.workflow_id or "",
+        session_id=request.session_id,
+        agent=request.agent,
+        step=request.step,
+        turn=request.turn,
+        call_id=request.call_id,
+        idempotency_key=request.idempotency_key,
+        attempt=info.attempt,
+        deadline=info.started_time + allowed,
+        variables=request.variables,
+        secrets=given.secrets,
+        redact=given.redact,
+    )
+
+
+def _so_far(context: ToolContext) -> Progress:
+    said = context.last_progress
+    if said is None:
+        return Progress()  # no news: it is told once a second, as a sign of life
+    return Progress(message=said.message, fraction=said.fraction, attempt=context.attempt)
+
+
+async def _executed(
+    tool: AnyTool, request: ToolRequest, threads: Threads, context: ToolContext
+) -> bytes:
+    """Return what the model reads. The value itself is let go of: it may take 100 MB."""
+    arguments = tool.keyword_arguments(request.arguments, context)
     if tool.is_async:
-        try:
-            return await result_of(tool.function(**arguments))
-        except STOPPING as exc:
-            raise _harmless(exc) from exc
-    context = contextvars.copy_context()
-    loop = asyncio.get_running_loop()
+        return _utf8(await _awaited(tool.function(**arguments)))
     # A cancelled Run does not wait for the thread: it can't be stopped, its result is dropped.
-    return await loop.run_in_executor(threads, context.run, _guarded, tool, arguments)
+    made = await threads.run(partial(_called, tool, arguments), f"tool {tool.name}")
+    return made if isinstance(made, bytes) else _utf8(await _awaited(made))
 
 
-def _guarded(tool: AnyTool, arguments: dict[str, Any]) -> Any:
+def _called(tool: AnyTool, arguments: dict[str, Any]) -> bytes | Awaitable[Any]:
+    value = tool.function(**arguments)
+    # Written in the thread, too: a generator still runs the tool's code, and large data takes long.
+    return value if isinstance(value, Awaitable) else _utf8(value)
+
+
+async def _awaited(value: Awaitable[Any]) -> Any:
     try:
-        return tool.function(**arguments)
-    except STOPPING as exc:
-        raise _harmless(exc) from exc
-
-
-def _harmless(exc: BaseException) -> RuntimeError:
-    return RuntimeError(f"The tool raised {type(exc).__name__}: {exc}")
+        return await value
+    except asyncio.CancelledError as exc:
+        task = asyncio.current_task()
+        if task is not None and task.cancelling():
+            raise
+        # Not ours: something that the tool waited for was cancelled.
+        raise harmless(exc) from exc
+    except (SystemExit, KeyboardInterrupt, StopIteration) as exc:
+        raise harmless(exc) from exc
 
 
 def _stopped(tool: AnyTool) -> RunError:

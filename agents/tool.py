@@ -5,13 +5,14 @@ stays callable as before, so a tool is tested like any function.
 """
 
 import inspect
-from collections.abc import Awaitable, Callable
-from typing import Any, Generic, ParamSpec, TypeVar, get_type_hints, overload
+from collections.abc import Callable
+from typing import Any, Generic, ParamSpec, TypeVar, overload
 
-import docstring_parser
-from pydantic import BaseModel, ConfigDict, Field, PydanticUserError, create_model
+from pydantic import PydanticUserError
 
 from perdure.agents.approval import ApprovalRule
+from perdure.agents.arguments import Parameters, documented, underlying
+from perdure.agents.context import ToolContext
 from perdure.runs.errors import ConfigurationError
 from perdure.runs.ids import is_valid_id
 from perdure.runs.policy import Effect, ToolPolicy
@@ -31,8 +32,7 @@ class Tool(Generic[P, R]):
 
     Attributes:
         name: As the model and the Temporal UI know it.
-        description: First paragraph of the docstring.
-        arguments: pydantic model of the parameters.
+        description: The docstring, without its sections.
         schema: The tool as the `tools` entry of a Chat Completions request.
         policy: Effect, timeout and attempts.
         approval: Which calls wait for a person's yes.
@@ -54,13 +54,13 @@ class Tool(Generic[P, R]):
         self.name = name
         self.policy = policy
         self.approval = approval
-        documented = docstring_parser.parse(inspect.getdoc(function) or "")
-        self.description = documented.short_description or ""
-        if documented.long_description:
-            self.description += "\n" + documented.long_description
+        about = documented(function)
+        self.description = about.short_description or ""
+        if about.long_description:
+            self.description += "\n" + about.long_description
         # Both at once: what no schema can be made of is to be told where it is declared.
         try:
-            self.arguments = _arguments_model(function, name, documented)
+            self._parameters = Parameters.of(function, name)
             self.schema = self._made_schema()
         except (PydanticUserError, NameError) as exc:
             raise ConfigurationError(f"Tool {name!r} can't be described: {exc}") from exc
@@ -77,24 +77,31 @@ class Tool(Generic[P, R]):
     @property
     def is_async(self) -> bool:
         """True when the function is a coroutine function."""
-        return inspect.iscoroutinefunction(self.function)
+        return inspect.iscoroutinefunction(underlying(self.function))
 
     def _made_schema(self) -> dict[str, Any]:
-        parameters = self.arguments.model_json_schema()
-        parameters.pop("title", None)
-        for declared in parameters.get("properties", {}).values():
-            declared.pop("title", None)
-        function = {"name": self.name, "description": self.description, "parameters": parameters}
+        function = {
+            "name": self.name,
+            "description": self.description,
+            "parameters": self._parameters.schema(),
+        }
         return {"type": "function", "function": function}
 
-    def keyword_arguments(self, text: str) -> dict[str, Any]:
+    def keyword_arguments(self, text: str, context: ToolContext | None = None) -> dict[str, Any]:
         """Read a JSON object of arguments into the values the function takes.
+
+        Args:
+            text: What the model gave.
+            context: For the parameters that want it; they are left out without one.
 
         Raises:
             pydantic.ValidationError: When they do not fit.
         """
-        checked = self.arguments.model_validate_json(text)
-        return {name: getattr(checked, name) for name in type(checked).model_fields}
+        checked = self._parameters.model.model_validate_json(text)
+        read = {name: getattr(checked, field) for field, name in self._parameters.names.items()}
+        if context is not None:
+            read |= dict.fromkeys(self._parameters.context, context)
+        return read
 
 
 AnyTool = Tool[Any, Any]
@@ -126,9 +133,12 @@ def tool(
     Args:
         function: The function, when used without parentheses.
         name: For the model; the function's name by default.
-        effect: What running it twice would do. `read`: nothing, it may be run again when a
-            worker dies. `unsafe`, the default: harm, it is run at most once.
-        timeout_s: Seconds that one execution may take; the agent's, else 60, when not given.
+        effect: What running it twice would do. `read`: nothing, it is run again when a worker
+            dies, and when a Run is resumed. `keyed`: nothing, as long as it hands the same
+            `ToolContext.idempotency_key` to whatever has the effect; it is run again as well.
+            `unsafe`, the default: harm, it is run at most once.
+        timeout_s: Seconds that one execution may take; the agent's, else 60, when not given. What
+            may be run again is, up to three times in all; then the model is told.
         approval: Which calls wait for a person's yes: True for all, or a function of the call that
             returns True or the reason. The agent's own rule holds as well.
 
@@ -138,38 +148,15 @@ def tool(
     policy = ToolPolicy(effect=effect, timeout_s=timeout_s, max_attempts=ATTEMPTS[effect])
 
     def decorate(function: Callable[P, R]) -> Tool[P, R]:
-        return Tool(function, name or function.__name__, policy, approval)
+        return Tool(function, name or _name_of(function), policy, approval)
 
     return decorate if function is None else decorate(function)
 
 
-def _arguments_model(
-    function: Callable[..., Any], name: str, documented: docstring_parser.Docstring
-) -> type[BaseModel]:
-    described = {param.arg_name: param.description for param in documented.params}
-    hints = get_type_hints(function, include_extras=True)
-    fields: dict[str, Any] = {}
-    for parameter in inspect.signature(function).parameters.values():
-        if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
-            raise ConfigurationError(f"Tool {name!r} can't take *{parameter.name}.")
-        if parameter.kind is parameter.POSITIONAL_ONLY:
-            raise ConfigurationError(
-                f"Parameter {parameter.name!r} of tool {name!r} can't be given by name.",
-                hint="Remove the `/`; a model gives all arguments by name.",
-            )
-        if parameter.name not in hints:
-            raise ConfigurationError(
-                f"Parameter {parameter.name!r} of tool {name!r} has no type.",
-                hint="Annotate it; the model's schema is made from the types.",
-            )
-        default = ... if parameter.default is parameter.empty else parameter.default
-        described_as = described.get(parameter.name)
-        field = Field(default, description=described_as) if described_as else Field(default)
-        fields[parameter.name] = (hints[parameter.name], field)
-    model: type[BaseModel] = create_model(name, __config__=ConfigDict(extra="forbid"), **fields)
-    return model
-
-
-async def result_of(value: Any | Awaitable[Any]) -> Any:
-    """Return what a tool's function returned, awaited when it must be."""
-    return await value if inspect.isawaitable(value) else value
+def _name_of(function: Callable[..., Any]) -> str:
+    named = underlying(function)
+    if named.__name__ == "__call__":
+        raise ConfigurationError(
+            f"A tool made of {type(function).__name__!r} needs a name.", hint="Give it: name=…"
+        )
+    return named.__name__

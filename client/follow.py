@@ -8,6 +8,7 @@ import asyncio
 import contextlib
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 from temporalio.api.enums.v1 import PendingActivityState
 from temporalio.api.workflow.v1 import PendingActivityInfo
@@ -187,6 +188,10 @@ class PendingStep(Frozen):
     attempt: int
     partial_text: str = ""
     """What a model has said so far; a fraction of a second behind."""
+    message: str = ""
+    """What a tool says of how far it is, as much behind."""
+    fraction: float | None = None
+    """How much of its work a tool says is done, from 0 to 1."""
     last_failure: str = ""
     next_attempt_at: datetime | None = None
 
@@ -203,16 +208,18 @@ async def pending_steps(client: Client, run_id: str) -> list[PendingStep]:
 
 
 async def _pending(client: Client, info: PendingActivityInfo) -> PendingStep:
-    text = ""
+    told: dict[str, Any] = {}
     if info.heartbeat_details.payloads:
         details = await client.data_converter.decode(info.heartbeat_details.payloads, [dict])
         # Until an attempt has brought something, the last words of the one before are there.
         if details[0].get("attempt", info.attempt) == info.attempt:
-            text = details[0].get("text", "")
+            told = details[0]
     return PendingStep(
         step=step_of(info.activity_id),
         attempt=info.attempt,
-        partial_text=text,
+        partial_text=told.get("text", ""),
+        message=told.get("message", ""),
+        fraction=told.get("fraction"),
         last_failure=info.last_failure.message,
         next_attempt_at=info.scheduled_time.ToDatetime(UTC) if _waits_to_retry(info) else None,
     )

@@ -5,6 +5,7 @@ profiles, read by `temporalio.envconfig`.
 """
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Self
 
@@ -18,7 +19,14 @@ from pydantic import (
     field_validator,
     model_validator,
 )
-from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
+from pydantic_settings import (
+    BaseSettings,
+    EnvSettingsSource,
+    InitSettingsSource,
+    NoDecode,
+    PydanticBaseSettingsSource,
+    SettingsConfigDict,
+)
 
 from perdure.runs.contract import DEFAULT_TASK_QUEUE
 from perdure.runs.errors import ConfigurationError
@@ -27,6 +35,9 @@ from perdure.runs.usage import Price
 
 EXAMPLE_AGENTS = "perdure.examples.assistant.agent"
 """What a worker serves when nothing is named: the agent of the README."""
+
+
+SECRET_PREFIX = "perdure_secret_"  # noqa: S105 - a name
 
 
 class Settings(BaseSettings):
@@ -53,6 +64,9 @@ class Settings(BaseSettings):
     rate_limits: Annotated[dict[str, RateLimit] | None, NoDecode] = None
     """How much a worker sends to each model, as JSON: `{"gpt-5-mini": {"requests_per_minute": 500,
     "tokens_per_minute": 200000}}`; `*` names all other models."""
+    secrets: dict[str, SecretStr] = Field(default_factory=dict, alias="PERDURE_SECRET_<NAME>")
+    """What tools may ask for by name: `context.secret("github")` is `PERDURE_SECRET_GITHUB`. Used
+    by workers only, and masked in what tools return, raise or say."""
     grace_s: NonNegativeFloat = 10.0
     """Seconds that Steps get to end in when their worker is stopped."""
     give_up_s: PositiveFloat = 300.0
@@ -79,6 +93,28 @@ class Settings(BaseSettings):
     def storage_folder(self) -> Path:
         """The directory of large payloads."""
         return self.storage_dir or self.data_dir / "storage"
+
+    @property
+    def secret_values(self) -> dict[str, str]:
+        """The secrets of tools, in the clear."""
+        return {name: value.get_secret_value() for name, value in self.secrets.items()}
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """Add the variables whose names begin with PERDURE_SECRET_ to the usual sources."""
+        found: dict[str, str] = {}
+        for source in (dotenv_settings, env_settings):
+            if isinstance(source, EnvSettingsSource):
+                found |= _secrets(source.env_vars)
+        secrets = InitSettingsSource(settings_cls, {"secrets": found})
+        return init_settings, env_settings, dotenv_settings, secrets, file_secret_settings
 
     @field_validator("agents", mode="before")
     @classmethod
@@ -131,6 +167,15 @@ class Settings(BaseSettings):
     @classmethod
     def _empty_is_unset(cls, value: object) -> object:
         return None if value == "" else value
+
+
+def _secrets(variables: Mapping[str, str | None]) -> dict[str, str]:
+    # The library has made the names lower-case already.
+    return {
+        name.removeprefix(SECRET_PREFIX): value
+        for name, value in variables.items()
+        if name.startswith(SECRET_PREFIX) and value
+    }
 
 
 def _unusable(exc: ValidationError) -> ConfigurationError:

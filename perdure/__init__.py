@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from perdure.agents.agent import Agent
-    from perdure.agents.context import ToolContext, tool_context
+    from perdure.agents.context import ToolContext, ToolProgress, tool_context
     from perdure.agents.profile import ModelProfile
     from perdure.agents.tool import Tool, tool
     from perdure.client.continuing import Fork
@@ -55,6 +55,7 @@ _HOMES = {
     "Tool": "perdure.agents.tool",
     "ToolCall": "perdure.runs.steps",
     "ToolContext": "perdure.agents.context",
+    "ToolProgress": "perdure.agents.context",
     "Usage": "perdure.runs.usage",
     "tool": "perdure.agents.tool",
     "tool_context": "perdure.agents.context",
@@ -87,6 +88,7 @@ __all__ = [
     "Tool",
     "ToolCall",
     "ToolContext",
+    "ToolProgress",
     "Usage",
     "tool",
     "tool_context",

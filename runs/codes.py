@@ -32,6 +32,7 @@ class ErrorCode(StrEnum):
     ACTION_EXPIRED = "action_expired"
     APPROVAL_MISSING = "approval_missing"
     AGENT_FAILED = "agent_failed"
+    WORKER_BUSY = "worker_busy"
     # What any Step can end with.
     WORKER_LOST = "worker_lost"
     CANCELLED = "cancelled"

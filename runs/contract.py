@@ -127,6 +127,7 @@ class ToolRequest(Frozen):
     variables: dict[str, Any] = Field(default_factory=dict)
     approval: Approved | None = Field(None, exclude_if=is_nothing)
     """A person's yes, where the call needed one."""
+    session_id: str | None = Field(None, exclude_if=is_nothing)
 
 
 class ResolveActionRequest(Frozen):

@@ -87,4 +87,5 @@ def tool_request(run: Run, call: ToolCall) -> ToolRequest:
         idempotency_key=f"{run.run_id}:{call.model_step}:{call.call_id}",
         variables=run.context.variables,
         approval=gate.approved(run.run_id, call),
+        session_id=run.session_id,
     )

@@ -95,7 +95,9 @@ class ModelReply(Frozen):
     @property
     def chars(self) -> int:
         """Characters that the Run keeps of it, calls apart."""
-        return len(self.said or "") + sum(map(len, [*self.extra.values(), *self.echo.values()]))
+        told = len(self.unfit.message) if self.unfit is not None else 0
+        kept = sum(map(len, [*self.extra.values(), *self.echo.values()]))
+        return len(self.said or "") + kept + told
 
     @property
     def of_step(self) -> dict[str, Any]:

@@ -166,7 +166,13 @@ def _under_way(step: PendingStep) -> str:
     if step.next_attempt_at is not None:
         wait_s = (step.next_attempt_at - datetime.now(UTC)).total_seconds()
         return f"attempt {step.attempt} in {max(wait_s, 0):.0f} s, after: {step.last_failure}"
-    return step.partial_text[-SHOWN_CHARS:]
+    return progress(step) or step.partial_text[-SHOWN_CHARS:]
+
+
+def progress(step: PendingStep) -> str:
+    """Return what a tool says of how far it is, in one line."""
+    part = "" if step.fraction is None else f"{step.fraction:.0%}"
+    return " ".join(each for each in (part, short(step.message)) if each)
 
 
 def runs_table(found: RunList) -> Table:

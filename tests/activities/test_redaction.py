@@ -1,6 +1,7 @@
 """Secrets never get into anything that is written, in whatever form they come."""
 
 import base64
+import json
 from urllib.parse import quote
 
 import pytest
@@ -27,6 +28,19 @@ def test_a_secret_is_masked_plain_in_an_address_and_in_base64(form: str) -> None
     assert form.rstrip("=") not in said
     assert said.startswith("before ")
     assert said.endswith(" after")
+
+
+@pytest.mark.parametrize("in_ascii", [False, True])
+def test_a_secret_is_masked_where_it_stands_in_json(in_ascii: bool) -> None:
+    odd = 'new\nline "quoted" tøken'
+    said = json.dumps({"a": [odd]}, ensure_ascii=in_ascii)
+    assert Redactor([odd])(said) == '{"a": ["[redacted]"]}'
+    assert Redactor([odd]).known(said.encode()) == b'{"a": ["[redacted]"]}'
+
+
+def test_in_data_only_known_secrets_are_masked() -> None:
+    data = f"{SECRET} sk-learn-is-a-library".encode()
+    assert Redactor([SECRET]).known(data) == f"{MASK} sk-learn-is-a-library".encode()
 
 
 @pytest.mark.parametrize(

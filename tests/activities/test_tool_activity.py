@@ -3,8 +3,6 @@
 import asyncio
 import json
 import threading
-from collections.abc import Iterator
-from concurrent.futures import Executor, ThreadPoolExecutor
 from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any
@@ -16,7 +14,8 @@ from temporalio.activity import ActivityCancellationDetails
 from temporalio.testing import ActivityEnvironment
 
 from perdure.activities.redaction import Redactor
-from perdure.activities.tool import tool_activity
+from perdure.activities.threads import Threads
+from perdure.activities.tool import Surroundings, tool_activity
 from perdure.activities.transcripts import Transcripts
 from perdure.agents.agent import Agent
 from perdure.agents.context import tool_context
@@ -44,33 +43,32 @@ class Named:
 
 
 @pytest.fixture
-def threads() -> Iterator[Executor]:
-    with ThreadPoolExecutor(1) as pool:
-        yield pool
+def threads() -> Threads:
+    return Threads()
 
 
 async def kept(text: bytes, run_id: str) -> StoredText:
     return StoredText(bytes=len(text), driver="none", claim={"run": run_id})
 
 
+def surroundings(threads: Threads, *secrets: str) -> Surroundings:
+    return Surroundings(AGENTS.get, threads, Redactor(secrets), Transcripts(), kept)
+
+
 async def executed(
     what: AnyTool,
-    threads: Executor,
+    threads: Threads,
     arguments: str = "{}",
     environment: ActivityEnvironment | None = None,
 ) -> ToolReply:
-    """Run the activity of a tool, within bounds."""
-    request = ToolRequest(
-        agent="helper", step=2, turn=1, call_id="a", name=what.name, arguments=arguments
-    )
-    run = tool_activity(what, AGENTS.get, threads, Redactor([SECRET]), Transcripts(), kept)
+    asked = {"agent": "helper", "step": 2, "turn": 1, "call_id": "a", "arguments": arguments}
+    request = ToolRequest(name=what.name, **asked)
+    run = tool_activity(what, surroundings(threads, SECRET))
     async with asyncio.timeout(LIMIT_S):
         return await (environment or ActivityEnvironment()).run(run, request)
 
 
 def returning(value: Any) -> AnyTool:
-    """Return a tool that returns a value."""
-
     @tool
     def give() -> Any:
         """Give."""
@@ -103,13 +101,13 @@ def code_of(reply: ToolReply) -> ErrorCode | None:
     return reply.error.code
 
 
-def test_an_activity_has_its_tool_s_name_on_the_wire(threads: Executor) -> None:
-    run = tool_activity(returning(1), AGENTS.get, threads, Redactor([]), Transcripts(), kept)
+def test_an_activity_has_its_tool_s_name_on_the_wire(threads: Threads) -> None:
+    run = tool_activity(returning(1), surroundings(threads))
     definition = getattr(run, "__temporal_activity_definition")
     assert definition.name == "tool.give"
 
 
-async def test_a_sync_tool_runs_in_a_thread_with_checked_arguments(threads: Executor) -> None:
+async def test_a_sync_tool_runs_in_a_thread_with_checked_arguments(threads: Threads) -> None:
     @tool
     def add(a: int, b: int = 2) -> dict[str, Any]:
         """Add."""
@@ -119,7 +117,7 @@ async def test_a_sync_tool_runs_in_a_thread_with_checked_arguments(threads: Exec
     assert reply == ToolReply(text='{"sum":3,"aside":true}', attempt=1)
 
 
-async def test_a_sync_tool_sees_the_context_of_its_caller(threads: Executor) -> None:
+async def test_a_sync_tool_sees_the_context_of_its_caller(threads: Threads) -> None:
     @tool
     def look() -> str:
         """Look."""
@@ -129,7 +127,7 @@ async def test_a_sync_tool_sees_the_context_of_its_caller(threads: Executor) -> 
     assert (await executed(look, threads)).text == "blue 1"
 
 
-async def test_an_async_tool_runs_on_the_event_loop(threads: Executor) -> None:
+async def test_an_async_tool_runs_on_the_event_loop(threads: Threads) -> None:
     @tool
     async def look(at: str) -> str:
         """Look."""
@@ -154,7 +152,7 @@ async def test_an_async_tool_runs_on_the_event_loop(threads: Executor) -> None:
     ],
 )
 async def test_text_stays_and_anything_else_is_strict_json(
-    value: Any, text: str, threads: Executor
+    value: Any, text: str, threads: Threads
 ) -> None:
     """Case TOOL-14 among others."""
     assert await executed(returning(value), threads) == ToolReply(text=text)
@@ -168,7 +166,7 @@ async def test_text_stays_and_anything_else_is_strict_json(
         (float("nan"), "null"),
     ],
 )
-async def test_what_is_no_number_is_null(value: Any, text: str, threads: Executor) -> None:
+async def test_what_is_no_number_is_null(value: Any, text: str, threads: Threads) -> None:
     """Case TOOL-15."""
     assert await executed(returning(value), threads) == ToolReply(text=text)
 
@@ -184,7 +182,7 @@ async def test_what_is_no_number_is_null(value: Any, text: str, threads: Executo
     ],
 )
 async def test_lone_surrogates_are_replaced_at_any_depth(
-    value: Any, text: str, threads: Executor
+    value: Any, text: str, threads: Threads
 ) -> None:
     """Case HIST-07: file names that are no UTF-8 arrive as these."""
     assert await executed(returning(value), threads) == ToolReply(text=text)
@@ -199,13 +197,14 @@ async def test_lone_surrogates_are_replaced_at_any_depth(
         KeyboardInterrupt("no luck"),
         StopIteration("no luck"),
         StopAsyncIteration("no luck"),
+        asyncio.CancelledError("no luck"),
         TimeoutError("no luck"),
         RecursionError("no luck"),
         ExceptionGroup("no luck", [ValueError("inner")]),
     ],
 )
 async def test_whatever_a_tool_raises_is_told_and_stops_nothing(
-    exc: BaseException, is_async: bool, threads: Executor
+    exc: BaseException, is_async: bool, threads: Threads
 ) -> None:
     reply = await executed(raising(exc, is_async=is_async), threads)
     assert code_of(reply) is ErrorCode.TOOL_FAILED
@@ -213,7 +212,7 @@ async def test_whatever_a_tool_raises_is_told_and_stops_nothing(
     assert (await executed(returning("alive"), threads)).text == "alive"
 
 
-async def test_an_error_s_text_is_redacted_cut_and_valid(threads: Executor) -> None:
+async def test_an_error_s_text_is_redacted_cut_and_valid(threads: Threads) -> None:
     text = f"password {SECRET} \udc9d " + "x" * (2 * MAX_RESULT_BYTES)
     reply = await executed(raising(ValueError(text), is_async=False), threads)
     assert code_of(reply) is ErrorCode.TOOL_FAILED
@@ -223,12 +222,12 @@ async def test_an_error_s_text_is_redacted_cut_and_valid(threads: Executor) -> N
 
 
 @pytest.mark.parametrize("value", [object(), {1: object()}, lambda: None, {"a": {object()}}])
-async def test_what_json_can_not_hold_is_told(value: Any, threads: Executor) -> None:
+async def test_what_json_can_not_hold_is_told(value: Any, threads: Threads) -> None:
     reply = await executed(returning(value), threads)
     assert code_of(reply) is ErrorCode.RESULT_NOT_SERIALISABLE
 
 
-async def test_a_result_that_holds_itself_is_told(threads: Executor) -> None:
+async def test_a_result_that_holds_itself_is_told(threads: Threads) -> None:
     value: list[Any] = []
     value.append(value)
     assert code_of(await executed(returning(value), threads)) in (
@@ -239,7 +238,7 @@ async def test_a_result_that_holds_itself_is_told(threads: Executor) -> None:
 
 @pytest.mark.parametrize("letter", ["a", "ä", "漢", "😀"])
 async def test_a_result_that_is_too_large_is_cut_in_the_middle_and_says_so(
-    letter: str, threads: Executor
+    letter: str, threads: Threads
 ) -> None:
     value = "<" + letter * MAX_RESULT_BYTES + ">"
     text = (await executed(returning(value), threads)).text
@@ -249,14 +248,14 @@ async def test_a_result_that_is_too_large_is_cut_in_the_middle_and_says_so(
     assert MAX_RESULT_BYTES - 10 < len(text.encode()) < MAX_RESULT_BYTES + 100
 
 
-async def test_a_result_of_just_the_limit_is_whole(threads: Executor) -> None:
+async def test_a_result_of_just_the_limit_is_whole(threads: Threads) -> None:
     value = "x" * MAX_RESULT_BYTES
     assert (await executed(returning(value), threads)).text == value
 
 
 @pytest.mark.parametrize("shuts_down", [False, True])
 async def test_a_cancel_of_the_run_is_told_and_a_worker_s_end_leaves_the_call_to_another(
-    shuts_down: bool, threads: Executor
+    shuts_down: bool, threads: Threads
 ) -> None:
     started = asyncio.Event()
 
@@ -281,14 +280,14 @@ async def test_a_cancel_of_the_run_is_told_and_a_worker_s_end_leaves_the_call_to
             assert code_of(await task) is ErrorCode.OUTCOME_UNKNOWN
 
 
-async def test_a_cancel_does_not_wait_for_a_tool_in_a_thread(threads: Executor) -> None:
+async def test_a_cancel_does_not_wait_for_a_tool_in_a_thread(threads: Threads) -> None:
     started, released = threading.Event(), threading.Event()
 
     @tool(effect="read")
     def wait() -> None:
         """Wait."""
         started.set()
-        assert tool_context().stopping.wait(LIMIT_S)
+        assert tool_context().wait_cancelled(LIMIT_S)
         released.wait(LIMIT_S)
 
     environment = ActivityEnvironment()

@@ -1,6 +1,9 @@
 """Settings that are wrong are named, with what is wrong."""
 
+from pathlib import Path
+
 import pytest
+from pydantic import SecretStr
 
 from perdure.engine.settings import Settings
 from perdure.runs.errors import ConfigurationError
@@ -44,3 +47,26 @@ async def test_commands_refuse_settings_that_are_wrong(command: str) -> None:
     code, _, error = await output(command, env={"PERDURE_RATE_LIMITS": "{"})
     assert code == 6
     assert error.startswith("Error (configuration): PERDURE_RATE_LIMITS: it is not JSON")
+
+
+def test_secrets_of_tools_come_from_the_environment_and_the_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / ".env").write_text("PERDURE_SECRET_BANK=of the file\nPERDURE_SECRET_SHOP=s1\n")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PERDURE_SECRET_BANK", "of the environment")
+    monkeypatch.setenv("PERDURE_SECRET_Git_Hub", '{"looks": "like JSON"}')
+    monkeypatch.setenv("PERDURE_SECRET_EMPTY", "")
+    settings = Settings.configured()
+    assert settings.secret_values == {
+        "bank": "of the environment",
+        "shop": "s1",
+        "git_hub": '{"looks": "like JSON"}',
+    }
+    assert "of the" not in repr(settings)
+    assert "of the" not in settings.model_dump_json()
+
+
+def test_there_are_no_secrets_unless_some_are_set() -> None:
+    assert Settings.configured().secret_values == {}
+    assert Settings(secrets={"bank": SecretStr("t1")}).secret_values == {"bank": "t1"}

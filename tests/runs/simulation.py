@@ -8,10 +8,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from hypothesis import strategies as st
-from hypothesis.strategies import DrawFn
-
-from perdure.client.continuing import Fork, forked_start
 from perdure.runs import gate, record, resolving, steering
 from perdure.runs.actions import Action, Resolution
 from perdure.runs.contract import (
@@ -42,14 +38,6 @@ from perdure.runs.steps import ModelReply, Step, ToolCall, ToolReply
 from perdure.runs.transcript import messages
 from tests.harness.transcript_rules import check_request
 from tests.runs.building import at, with_mark
-from tests.runs.drawing import (
-    ODDS,
-    TEXT,
-    model_outcomes,
-    resolutions,
-    starts,
-    tool_outcomes,
-)
 
 PLENTY = Limits(
     max_turns=99, max_tool_calls=999, max_identical_calls=99, max_tokens=99_999, max_cost=999
@@ -215,81 +203,6 @@ class Simulation:
         """Let the Run go on that has ended without completing."""
         resumption = Resumption(first_execution="e1", limits=PLENTY)
         self.emit(record.resumed(self.run, self.now, resumption))
-
-
-@st.composite
-def simulations(draw: DrawFn) -> Simulation:
-    """Draw a Run driven for up to 40 actions: usually to its end, sometimes left in the middle."""
-    simulation = Simulation(draw(starts()))
-    _drive(draw, simulation)
-    if draw(st.integers(0, 3)) == 3:
-        _fork(draw, simulation)
-    return simulation
-
-
-def _fork(draw: DrawFn, simulation: Simulation) -> None:
-    """Begin anew from a Step of the Run, with a message or without, and drive that to its end."""
-    run = simulation.run
-    ended = [
-        n for n in range(len(run.steps) + 1) if all(s.status != "running" for s in run.steps[:n])
-    ]
-    step, message = draw(st.sampled_from(ended)), draw(st.none() | TEXT)
-    start = forked_start(run, Fork(step=step, message=message))
-    simulation.__init__(start)  # type: ignore[misc]
-    _drive(draw, simulation)
-
-
-def _drive(draw: DrawFn, simulation: Simulation) -> None:
-    stops_after = draw(st.none() | st.integers(0, 12))
-    for action in range(draw(st.integers(30, 40)) if draw(ODDS) else draw(st.integers(0, 12))):
-        if simulation.run.is_terminal:
-            if simulation.run.status == "completed" or draw(st.booleans()):
-                break
-            simulation.resume()
-        if action == stops_after:
-            simulation.stop(draw(st.sampled_from(["now", "after_step", "rollback", "deadline"])))
-        _steer(draw, simulation)
-        _act(draw, simulation)
-
-
-def _steer(draw: DrawFn, simulation: Simulation) -> None:
-    """Now and then, let a person say something, pause the Run, or let it go on."""
-    what = draw(st.integers(0, 15))
-    if simulation.run.is_terminal:
-        return
-    if what in (1, 2):
-        # Few ids: some come twice.
-        simulation.say(f"m{draw(st.integers(0, 5))}", draw(TEXT))
-    elif what == 3:
-        simulation.pause(draw(TEXT))
-    elif what == 4:
-        simulation.unpause()
-
-
-def _act(draw: DrawFn, simulation: Simulation) -> None:
-    """Do what can be done next; which of several tools ends first is drawn."""
-    in_flight = simulation.in_flight
-    if simulation.run.status == "pending":
-        simulation.start()
-    elif simulation.waits_for_people and draw(st.booleans()):
-        _decide(draw, simulation)
-    elif simulation.is_paused and simulation.run.cancel is None:
-        simulation.raise_limits() if draw(st.booleans()) else simulation.unpause()
-    elif not in_flight:
-        simulation.go_on()
-    elif in_flight[0].kind == "model":
-        simulation.model_ends(draw(model_outcomes()))
-    else:
-        simulation.tool_ends(draw(st.sampled_from(in_flight)), draw(tool_outcomes()))
-
-
-def _decide(draw: DrawFn, simulation: Simulation) -> None:
-    """Let a person decide something, or nobody in time."""
-    if draw(st.integers(0, 4)) == 4:
-        simulation.expire()
-        return
-    action = draw(st.sampled_from(gate.open_actions(simulation.run)))
-    simulation.resolve(action, draw(resolutions(action)))
 
 
 def folded(events: Sequence[Event], run: Run | None = None) -> Run:

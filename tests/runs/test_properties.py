@@ -28,7 +28,8 @@ from perdure.runs.transcript import SUMMARY, advance, messages, since_last_answe
 from perdure.runs.usage import Usage
 from tests.harness.engine import without_times
 from tests.runs.building import moves
-from tests.runs.simulation import Simulation, assert_transcript_is_valid, folded, simulations
+from tests.runs.driving import simulations
+from tests.runs.simulation import Simulation, assert_transcript_is_valid, folded
 
 SIMULATIONS = simulations()
 PAGE_BYTES = st.sampled_from([1, 600, 1500, 4000, 1 << 20])

@@ -13,6 +13,7 @@ from perdure import (
     RunManager,
     Timeouts,
     Tool,
+    ToolContext,
     tool,
     tool_context,
 )
@@ -41,16 +42,46 @@ def book(city: str) -> str:
     return f"{city}: {tool_context().idempotency_key}"
 
 
+@tool(effect="read", timeout_s=30)
+def measure(context: ToolContext, city: str) -> float:
+    """Measure how warm it is."""
+    context.progress("asking", 0.5)
+    assert_type(context.secret("station"), str)
+    assert_type(context.deadline.timestamp(), float)
+    assert_type(context.session_id, str | None)
+    return 0.0 if context.cancelled or context.wait_cancelled(1) else 20.5
+
+
+class Shop:
+    """Has a method that is a tool, too."""
+
+    def stock(self, article: str) -> int:
+        """Tell how much there is."""
+        return len(article)
+
+
+stock = tool(effect="read")(Shop().stock)
+
 agent = Agent(
     name="guide",
     instructions="Help.",
-    tools=[weather, population, book],
+    tools=[weather, population, book, measure, stock],
     fallback_models=["other-model"],
     retries={ErrorCode.RATE_LIMITED: RetryRule(max_attempts=3)},
     timeouts=Timeouts(run_s=60, tool_s=5),
     on_limit="finalize",
 )
 assert_type(weather("Oslo"), str)
+weather(city="Oslo", days="two")  # type: ignore[arg-type]
+weather("Oslo", 2, 3)  # type: ignore[call-arg]
+assert_type(measure(ToolContext(variables={"unit": "C"}, secrets={"station": "x"}), "Oslo"), float)
+measure("Oslo")  # type: ignore[call-arg, arg-type]
+assert_type(stock("bolt"), int)
+stock(3)  # type: ignore[arg-type]
+tool(effect="harmless")  # type: ignore[call-overload]
+with ToolContext(call_id="c1") as told:
+    assert_type(told, ToolContext)
+    book("Oslo")
 assert_type(agent.tool("weather") is None, bool)
 
 

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 from perdure.client.cli.chat.screen import Screen
 from perdure.client.cli.chat.turn import CANCEL_REASON
-from perdure.client.cli.render import STYLES, cost, elapsed, tokens, waiting
+from perdure.client.cli.render import STYLES, cost, elapsed, progress, tokens, waiting
 from perdure.client.cli.session_views import said_by_user
 from perdure.client.cli.words import short
 from perdure.client.follow import PendingStep
@@ -123,16 +123,21 @@ class Live:
             return
         # A nicety: a server that restarts must not end the view.
         with contextlib.suppress(EngineUnavailable):
-            step = self._speaking()
-            if step is not None:
-                pending = await self._manager.pending_steps(self._run.run_id)
-                self._listen(step, next((p for p in pending if p.step == step.number), None))
-            elif self._run.status is RunStatus.PENDING:
+            if self._run.status is RunStatus.PENDING:
                 self._screen.passing(
                     _before_its_start(await self._manager.get_run(self._run.run_id))
                 )
-            elif running := [each for each in self._run.steps if each.status == "running"]:
-                self._screen.passing(", ".join(map(_doing, running)))
+                return
+            running = [each for each in self._run.steps if each.status == "running"]
+            if not running:
+                return
+            told = await self._manager.pending_steps(self._run.run_id)
+            pending = {each.step: each for each in told}
+            if (step := self._speaking()) is not None:
+                self._listen(step, pending.get(step.number))
+            else:
+                lines = [_doing(each, pending.get(each.number)) for each in running]
+                self._screen.passing(", ".join(lines))
 
     def _listen(self, step: Step, pending: PendingStep | None) -> None:
         if pending is not None and pending.next_attempt_at is not None:
@@ -156,12 +161,13 @@ class Live:
         self._screen.note(f"{tokens(run)} · {cost(run)} · {elapsed(run)} · {run.run_id}")
 
 
-def _doing(step: Step) -> str:
+def _doing(step: Step, pending: PendingStep | None = None) -> str:
     what = step.name if step.kind == "tool" else "thinking"
+    how_far = progress(pending) if pending is not None else ""
     if step.purpose == "compact":
         what = "summing up older messages"
     took = datetime.now(UTC) - (step.started_at or datetime.now(UTC))
-    return f"{what} … {took.total_seconds():.0f} s"
+    return f"{what} … {took.total_seconds():.0f} s {how_far}".rstrip()
 
 
 def _before_its_start(run: Run) -> str:
