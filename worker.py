@@ -12,9 +12,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import timedelta
 from functools import partial
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 from temporalio.client import Client
+from temporalio.plugin import SimplePlugin
 from temporalio.worker import Worker
 
 from perdure.activities.cancel import request_cancel
@@ -24,10 +25,11 @@ from perdure.activities.pace import Pace
 from perdure.activities.pricing import Prices
 from perdure.activities.session import SessionActivities
 from perdure.activities.threads import Threads
-from perdure.activities.tool import Surroundings, tool_activity
+from perdure.activities.tool import Surroundings, ToolActivity, tool_activity
 from perdure.activities.transcripts import Transcripts
 from perdure.activities.usage import UsageActivities
 from perdure.agents.registry import Registry
+from perdure.agents.tool import AnyTool
 from perdure.client.follow import ended
 from perdure.client.listing import open_runs
 from perdure.engine.attributes import register_search_attributes
@@ -41,6 +43,10 @@ from perdure.engine.watch import Watch
 from perdure.runs.errors import ConfigurationError, EngineUnavailable, PerdureError
 from perdure.workflows.run import RunWorkflow
 from perdure.workflows.session import SessionWorkflow, UpgradingSessionWorkflow
+
+if TYPE_CHECKING:
+    # Loaded where an agent has such servers: the SDK takes a second and a half to import.
+    from perdure.activities.mcp.servers import McpServers
 
 DEFAULT_MODEL = "gpt-5-mini"
 """For agents that name no model, where PERDURE_MODEL is not set either."""
@@ -74,16 +80,16 @@ def build(
     """
     remembered = transcripts or Transcripts()
     pace = pace or Pace(settings.rate_limits or {})
+    texts, known = StoredTexts(client.data_converter, client.namespace), settings.secret_values
+    given = Surroundings(registry.agent, Threads(), chat.redact, remembered, texts.keep, known)
+    servers = _mcp_servers(registry, lambda tool: tool_activity(tool, given))
     model = ModelActivities(
         registry,
         chat,
         Models(settings.model or DEFAULT_MODEL, Prices(settings.prices), pace),
         remembered,
+        servers,
     )
-    threads = Threads()
-    texts = StoredTexts(client.data_converter, client.namespace)
-    known = settings.secret_values
-    given = Surroundings(registry.agent, threads, chat.redact, remembered, texts.keep, known)
     tools = [tool_activity(tool, given) for tool in registry.tools().values()]
     versioned = deployment(settings)
     sessions = SessionActivities(partial(ended, client), partial(open_runs, client))
@@ -100,7 +106,9 @@ def build(
             sessions.open_runs,
             usage.run_usage,
             *tools,
+            *([servers.call_tool] if servers else []),
         ],
+        plugins=[SimplePlugin("perdure.mcp", run_context=servers.serving)] if servers else [],
         # No workflow code but ours runs here; imports and lint keep it deterministic, and the
         # sandbox would take a third of the CPU of a short Run (ARCHITECTURE.md).
         workflow_runner=Runner(),
@@ -111,6 +119,16 @@ def build(
         # Process ids come again, in containers at once: what polls is to be told apart.
         identity=f"{client.identity}-{secrets.token_hex(3)}",
     )
+
+
+def _mcp_servers(
+    registry: Registry, executed: Callable[[AnyTool], ToolActivity]
+) -> "McpServers | None":
+    if not registry.mcp_servers():
+        return None
+    from perdure.activities.mcp.servers import McpServers
+
+    return McpServers(registry, executed)
 
 
 def chat_client(settings: Settings) -> ChatClient:

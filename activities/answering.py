@@ -12,6 +12,7 @@ from perdure.activities.pricing import Prices
 from perdure.activities.received import Received
 from perdure.activities.reported_usage import is_suspect, model_usage
 from perdure.activities.terms import timed
+from perdure.activities.toolbox import Tools
 from perdure.agents.agent import Agent
 from perdure.agents.profile import ModelProfile
 from perdure.runs.contract import ModelRequest
@@ -37,6 +38,8 @@ class Call:
     terms: Terms
     before: Progress
     """What earlier attempts left behind."""
+    offered: Tools
+    """What the model may call."""
 
 
 @dataclass(frozen=True)
@@ -68,7 +71,7 @@ class Answering:
         received, request = outcome.received, call.request
         calls: tuple[RequestedCall, ...] = ()
         if received is not None and request.purpose == "turn":
-            calls = requested_calls(answer, call.agent, request)
+            calls = requested_calls(answer, call.offered, call.agent, request)
         why = outcome.why or self._problem(answer, received, calls, request)
         text = clean(answer.text)
         echo, extra = kept_fields(answer, call.agent.profile)

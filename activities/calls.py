@@ -14,6 +14,7 @@ from pydantic import ValidationError
 
 from perdure.activities.gate import approval_needed, told
 from perdure.activities.openai_chat import Answer, PartialCall
+from perdure.activities.toolbox import Tools
 from perdure.agents.agent import Agent
 from perdure.agents.tool import NAME_LENGTH, AnyTool
 from perdure.runs.contract import ModelRequest
@@ -31,7 +32,7 @@ class _Unusable(Exception):
 
 
 def requested_calls(
-    answer: Answer, agent: Agent, request: ModelRequest
+    answer: Answer, offered: Tools, agent: Agent, request: ModelRequest
 ) -> tuple[RequestedCall, ...]:
     """Return the calls of an answer, each with its tool's policy or why it is rejected.
 
@@ -53,7 +54,7 @@ def requested_calls(
         if not call_id or call_id in given:
             call_id = _made_up(f"call_{request.step}_{position}", taken | given)
         given.add(call_id)
-        checked = _checked(partial, call_id, agent, answer.finish)
+        checked = _checked(partial, call_id, offered, agent, answer.finish)
         checked = _possible(checked, partial, request, calls)
         if partial.id and call_id != partial.id:
             original = without_lone_surrogates(partial.id)
@@ -93,14 +94,16 @@ def _made_up(call_id: str, taken: set[str]) -> str:
     return call_id
 
 
-def _checked(partial: PartialCall, call_id: str, agent: Agent, finish: str) -> RequestedCall:
+def _checked(
+    partial: PartialCall, call_id: str, offered: Tools, agent: Agent, finish: str
+) -> RequestedCall:
     name = without_lone_surrogates(partial.name)
     if finish == "length":
         cut = "The call was cut by the output limit and not executed; ask for less at once."
         return _rejected(call_id, name, partial, error(ErrorCode.OUTPUT_TRUNCATED, cut))
-    found = agent.tool(name)
+    found = offered.tool(name)
     if found is None:
-        known = ", ".join(each.name for each in agent.tools) or "none"
+        known = ", ".join(each.name for each in offered.tools) or "none"
         missing = f"There is no tool {name!r}. Tools: {known}."
         return _rejected(call_id, name, partial, error(ErrorCode.TOOL_NOT_FOUND, missing))
     try:
@@ -112,7 +115,9 @@ def _checked(partial: PartialCall, call_id: str, agent: Agent, finish: str) -> R
         call_id=call_id,
         name=name,
         arguments=arguments,
-        policy=found.policy.model_copy(update={"approval": approval_needed(agent, found, values)}),
+        policy=found.policy.model_copy(
+            update={"approval": approval_needed(agent, found, values, found.policy.effect)}
+        ),
         repaired=repaired,
     )
 

@@ -17,6 +17,18 @@ LONGEST_WAIT_S = 3600.0
 NO_PROVIDER = RetryRule(max_attempts=2)
 
 
+class ToolProblem(Exception):
+    """A tool call that has no result, for a reason with a code of its own.
+
+    Args:
+        why: What the model is told, unless it is retryable and attempts are left.
+    """
+
+    def __init__(self, why: RunError) -> None:
+        super().__init__(why.message)
+        self.why = why
+
+
 def failed(why: RunError, *, retry_after: timedelta | None = None) -> ApplicationError:
     """Return the exception that carries `why` into the history, and log one line about it.
 

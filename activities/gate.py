@@ -14,15 +14,17 @@ from perdure.agents.tool import AnyTool
 from perdure.runs.actions import digest_of
 from perdure.runs.contract import ToolRequest
 from perdure.runs.errors import ErrorCode, RunError, error
-from perdure.runs.policy import Approval
+from perdure.runs.policy import Approval, Effect
 
 SHOWN_ERRORS = 3
 """Validation errors told to the model for one call."""
 
 
-def approval_needed(agent: Agent, tool: AnyTool, arguments: dict[str, Any]) -> Approval | None:
+def approval_needed(
+    agent: Agent, tool: AnyTool, arguments: dict[str, Any], effect: Effect
+) -> Approval | None:
     """Return that a person is to approve a call, if its tool or its agent says so."""
-    call = ProposedCall(tool.name, arguments, tool.policy.effect)
+    call = ProposedCall(tool.name, arguments, effect)
     return approval_of((tool.approval, agent.approval), call)
 
 
@@ -38,7 +40,7 @@ def refusal(
         return error(ErrorCode.TOOL_ARGUMENTS_INVALID, told(exc))
     given = request.approval
     if given is None:
-        needed = approval_needed(agent, tool, arguments) is not None
+        needed = approval_needed(agent, tool, arguments, request.effect) is not None
         return error(ErrorCode.APPROVAL_MISSING) if needed else None
     if given.digest == digest_of(run_id, given.action_id, request.name, request.arguments):
         return None

@@ -1,20 +1,22 @@
 """The activity `call_model`: one turn of a model, from the transcript to a checked reply."""
 
 import asyncio
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from temporalio import activity
 from temporalio.exceptions import ApplicationError
 
 from perdure.activities.answering import Answering, Call, Outcome
 from perdure.activities.chat_client import ChatClient
-from perdure.activities.failure import failed, policed
+from perdure.activities.failure import ToolProblem, failed, policed
 from perdure.activities.heartbeat import Progress, heartbeats, stopped_by_cancel
 from perdure.activities.openai_chat import Answer
 from perdure.activities.pace import Pace
 from perdure.activities.pricing import Prices
+from perdure.activities.received import Received
 from perdure.activities.request_body import request_body
 from perdure.activities.terms import terms_of
+from perdure.activities.toolbox import ToolSource
 from perdure.activities.transcripts import Transcripts
 from perdure.agents.agent import Agent
 from perdure.agents.registry import Registry
@@ -51,6 +53,7 @@ class ModelActivities:
         chat: The provider.
         models: What the worker knows about models.
         transcripts: What the worker remembers of recent Runs.
+        tools: Where agents with MCP servers get their tools.
     """
 
     def __init__(
@@ -59,12 +62,14 @@ class ModelActivities:
         chat: ChatClient,
         models: Models,
         transcripts: Transcripts,
+        tools: ToolSource | None = None,
     ) -> None:
         self._registry = registry
         self._chat = chat
         self._models = models
         self._answering = Answering(chat, models.prices)
         self.transcripts = transcripts
+        self._tools = tools
 
     @activity.defn(name=contract.CALL_MODEL)
     async def call_model(self, request: ModelRequest) -> ModelReply:
@@ -81,32 +86,27 @@ class ModelActivities:
         model = request.model or models[0]
         run_id = activity.info().workflow_id or ""
         transcript = await self.transcripts.load(run_id, request, _page)
-        body = request_body(agent, model, transcript.wired, request)
-        call = Call(agent, request, model, terms_of(agent, request, model), Progress.before())
+        terms = terms_of(agent, request, model)
+        call = Call(agent, request, model, terms, Progress.before(), agent)
         try:
-            reply = await self._asked(call, body)
+            reply = await self._asked(call, transcript.wired)
         except ApplicationError as exc:
             failures = call.before.failures + 1
-            raise policed(exc, agent.retries, failures, _after(models, model)) from None
+            # Another model would not have the tools either.
+            fallback = None if exc.type == ErrorCode.MCP_UNAVAILABLE else _after(models, model)
+            raise policed(exc, agent.retries, failures, fallback) from None
         if reply.error is not None or request.purpose == "compact":
             return reply
         transcript.append(wire(assistant_message(reply.said, reply.calls, reply.echo)))
         self.transcripts.keep(run_id, transcript)
         return reply.model_copy(update={"mark": transcript.mark})
 
-    async def _asked(self, call: Call, body: bytes) -> ModelReply:
+    async def _asked(self, call: Call, messages: list[bytes]) -> ModelReply:
         answer = Answer()
-        turn = self._models.pace.turn(
-            call.model,
-            body,
-            call.agent.max_output_tokens,
-            answer,
-            who=activity.info().workflow_id or "",
-        )
-        longest = call.terms.limits.max_output_bytes or MAX_REPLY_BYTES
         try:
-            async with heartbeats(lambda: _so_far(call, answer)), turn:
-                received = await self._chat.ask(body, answer, call.terms.timeouts, longest)
+            async with heartbeats(lambda: _so_far(call, answer)):
+                call = await self._equipped(call, answer)
+                received = await self._received(call, messages, answer)
             return self._answering.reply(call, answer, Outcome(received))
         except asyncio.CancelledError:
             if not stopped_by_cancel():
@@ -122,6 +122,30 @@ class ModelActivities:
             told = {"was_answering": lost, "failures": failures}
             activity.heartbeat(_so_far(call, answer).model_copy(update=told))
             raise
+
+    async def _received(self, call: Call, messages: list[bytes], answer: Answer) -> Received:
+        body = request_body(call.agent, call.model, messages, call.request, call.offered)
+        turn = self._models.pace.turn(
+            call.model,
+            body,
+            call.agent.max_output_tokens,
+            answer,
+            who=activity.info().workflow_id or "",
+        )
+        longest = call.terms.limits.max_output_bytes or MAX_REPLY_BYTES
+        async with turn:
+            return await self._chat.ask(body, answer, call.terms.timeouts, longest)
+
+    async def _equipped(self, call: Call, answer: Answer) -> Call:
+        if self._tools is None or not call.agent.mcp_servers or call.request.purpose != "turn":
+            return call
+        answer.waiting = True  # nothing has been sent to the model, and nothing used
+        try:
+            offered = await self._tools.tools_of(call.agent)
+        except ToolProblem as exc:
+            raise failed(exc.why) from None
+        answer.waiting = False
+        return replace(call, offered=offered)
 
     def _agent(self, name: str) -> Agent:
         agent = self._registry.agent(name)

@@ -32,11 +32,15 @@ class Redactor:
 
     def __call__(self, text: str) -> str:
         """Return `text` without secrets."""
+        return _KEY_LIKE.sub(MASK, self.known(text))
+
+    def known(self, text: str) -> str:
+        """Return `text` without the secrets themselves; what only looks like a key stays."""
         for form in self._forms:
             text = text.replace(form, MASK)
-        return _KEY_LIKE.sub(MASK, text)
+        return text
 
-    def known(self, data: bytes) -> bytes:
+    def known_in(self, data: bytes) -> bytes:
         """Return UTF-8 without the known secrets; what only looks like one may be good data."""
         for form in self._forms:
             data = data.replace(form.encode(), MASK.encode())

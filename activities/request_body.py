@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from perdure.activities.outgoing import outgoing
+from perdure.activities.toolbox import Tools
 from perdure.agents.agent import Agent
 from perdure.agents.tool import AnyTool
 from perdure.runs.contract import ModelRequest
@@ -29,7 +30,7 @@ SHOWN_CHARS = 4_000
 
 
 def request_body(
-    agent: Agent, model: str, messages: Sequence[bytes], request: ModelRequest
+    agent: Agent, model: str, messages: Sequence[bytes], request: ModelRequest, offered: Tools
 ) -> bytes:
     """Return the body of the request.
 
@@ -38,6 +39,7 @@ def request_body(
         model: As the provider names it.
         messages: The transcript, each message in wire form.
         request: What the call is for.
+        offered: What the model may call.
     """
     head: dict[str, Any] = {"model": model, "stream": True}
     if agent.profile.stream_usage:
@@ -46,7 +48,7 @@ def request_body(
         head["temperature"] = agent.temperature
     if agent.max_output_tokens is not None:
         head["max_completion_tokens"] = agent.max_output_tokens
-    tools = [tool for tool in agent.tools if _is_offered(tool, request)]
+    tools = [tool for tool in offered.tools if _is_offered(tool, request)]
     if tools and request.purpose == "turn":
         head["tools"] = [tool.schema for tool in tools]
     opened = canonical_json(head)[:-1]

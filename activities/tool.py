@@ -9,6 +9,7 @@ from typing import Any
 
 from temporalio import activity
 
+from perdure.activities.failure import ToolProblem, failed
 from perdure.activities.gate import refusal
 from perdure.activities.heartbeat import Progress, heartbeats, stopped_by_cancel
 from perdure.activities.redaction import Redactor
@@ -80,7 +81,7 @@ def tool_activity(tool: AnyTool, given: Surroundings) -> ToolActivity:
                     if refused is not None:
                         return _problem(refused, attempt)
                     made = await _executed(tool, request, given.threads, context)
-                    raw = redact.known(_edited(request) + made)
+                    raw = redact.known_in(_edited(request) + made)
                     return await _reply(raw, attempt, request.step, given.keep)
         except asyncio.CancelledError:
             context.cancel()
@@ -90,6 +91,8 @@ def tool_activity(tool: AnyTool, given: Surroundings) -> ToolActivity:
         except WorkerBusy as exc:
             activity.logger.warning("%s", exc)
             return _problem(error(ErrorCode.WORKER_BUSY), attempt)
+        except ToolProblem as exc:
+            return _told(exc.why, attempt)
         except NotJson as exc:
             why = f"The tool returned something that JSON can't hold: {exc}."
             return _problem(error(ErrorCode.RESULT_NOT_SERIALISABLE, redact(why)), attempt)
@@ -165,6 +168,13 @@ def _stopped(tool: AnyTool) -> RunError:
         "The tool was stopped with its Run while it was running; whether it had its effect is "
         "unknown.",
     )
+
+
+def _told(why: RunError, attempt: int) -> ToolReply:
+    policy = activity.info().retry_policy
+    if why.retryable and policy is not None and attempt < policy.maximum_attempts:
+        raise failed(why) from None
+    return _problem(why, attempt)
 
 
 def _problem(why: RunError, attempt: int) -> ToolReply:

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 from perdure.agents.approval import ApprovalRule
 from perdure.agents.delegation import agent_tool, handoff_tool
+from perdure.agents.mcp import McpServer
 from perdure.agents.profile import ModelProfile
 from perdure.agents.tool import AnyTool
 from perdure.runs.errors import ConfigurationError, ErrorCode
@@ -18,7 +19,7 @@ class Agent:
     """What a Run executes. Declared in a module of yours that the worker is started with.
 
     Raises:
-        ConfigurationError: When the name is unusable, or two tools share one.
+        ConfigurationError: When the name is unusable, or two tools or MCP servers share one.
     """
 
     name: str
@@ -29,6 +30,8 @@ class Agent:
     """What it is good for; read by agents that may call it."""
     tools: Sequence[AnyTool] = ()
     """What it may do; other agents among them: `other.as_tool()`."""
+    mcp_servers: Sequence[McpServer] = ()
+    """Whose tools it has besides; each is called `<server>__<tool>`."""
     handoffs: Sequence[str] = ()
     """Names of the agents that it may let go on with the conversation in its place."""
     approval: ApprovalRule | None = None
@@ -69,6 +72,10 @@ class Agent:
             if each.name in seen:
                 raise ConfigurationError(f"Agent {self.name!r} has two tools named {each.name!r}.")
             seen.add(each.name)
+        names = [server.name for server in self.mcp_servers]
+        for name in names:
+            if names.count(name) > 1:
+                raise ConfigurationError(f"Agent {self.name!r} has two MCP servers named {name!r}.")
 
     def as_tool(
         self,

@@ -14,6 +14,7 @@ from pathlib import Path
 from types import ModuleType
 
 from perdure.agents.agent import Agent
+from perdure.agents.mcp import SEPARATOR, McpServer
 from perdure.agents.tool import AnyTool
 from perdure.runs.errors import ConfigurationError
 
@@ -72,6 +73,7 @@ class Registry:
                     "different tool of that name.",
                     hint="Tools of one worker need names of their own: @tool(name=…).",
                 )
+        self._check_servers(agent)
         self._agents[agent.name] = (agent, source)
 
     def check(self) -> None:
@@ -90,6 +92,24 @@ class Registry:
                         hint="Load the module that declares it, too.",
                     )
 
+    def _check_servers(self, agent: Agent) -> None:
+        servers = self.mcp_servers() | {each.name: each for each in agent.mcp_servers}
+        for server in agent.mcp_servers:
+            known = self.mcp_servers().get(server.name, server)
+            if known.connection != server.connection or type(known) is not type(server):
+                raise ConfigurationError(
+                    f"Agent {agent.name!r} has an MCP server {server.name!r}; another agent has "
+                    "a different server of that name.",
+                    hint="What differs may only be which tools are used, and how.",
+                )
+        for tool in [*self.tools().values(), *agent.tools]:
+            server_name = tool.name.partition(SEPARATOR)[0]
+            if SEPARATOR in tool.name and server_name in servers:
+                raise ConfigurationError(
+                    f"The tool {tool.name!r} is named like one of the MCP server {server_name!r}.",
+                    hint="Rename it: @tool(name=…).",
+                )
+
     def agent(self, name: str) -> Agent | None:
         """Return the agent of that name, if there is one."""
         found = self._agents.get(name)
@@ -103,8 +123,13 @@ class Registry:
         """Return each agent and where it came from, sorted by name."""
         return [self._agents[name] for name in self.names()]
 
+    def mcp_servers(self) -> dict[str, McpServer]:
+        """Return the MCP servers of all agents, by name; two agents may share one."""
+        agents = [agent for agent, _ in self._agents.values()]
+        return {each.name: each for agent in agents for each in agent.mcp_servers}
+
     def tools(self) -> dict[str, AnyTool]:
-        """Return the functions among the tools of all agents, by name."""
+        """Return the functions among the Python tools of all agents, by name."""
         tools = [each for agent, _ in self._agents.values() for each in agent.tools]
         return {each.name: each for each in tools if each.policy.kind == "function"}
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from perdure.agents.agent import Agent
     from perdure.agents.context import ToolContext, ToolProgress, tool_context
+    from perdure.agents.mcp import HttpServer, Secret, StdioServer
     from perdure.agents.profile import ModelProfile
     from perdure.agents.tool import Tool, tool
     from perdure.client.continuing import Fork
@@ -34,6 +35,7 @@ _HOMES = {
     "ErrorCode": "perdure.runs.errors",
     "Event": "perdure.runs.events",
     "Fork": "perdure.client.continuing",
+    "HttpServer": "perdure.agents.mcp",
     "Limits": "perdure.runs.limits",
     "ModelProfile": "perdure.agents.profile",
     "PerdureError": "perdure.runs.errors",
@@ -44,11 +46,13 @@ _HOMES = {
     "RunManager": "perdure.client.manager",
     "RunStatus": "perdure.runs.status",
     "RunSummary": "perdure.client.listing",
+    "Secret": "perdure.agents.mcp",
     "SessionBusy": "perdure.runs.errors",
     "SessionHandle": "perdure.client.sessions",
     "SessionReport": "perdure.sessions.contract",
     "SessionSettings": "perdure.sessions.parts",
     "StartedRun": "perdure.sessions.contract",
+    "StdioServer": "perdure.agents.mcp",
     "Step": "perdure.runs.steps",
     "StopReason": "perdure.runs.status",
     "Timeouts": "perdure.runs.limits",
@@ -67,6 +71,7 @@ __all__ = [
     "ErrorCode",
     "Event",
     "Fork",
+    "HttpServer",
     "Limits",
     "ModelProfile",
     "PerdureError",
@@ -77,11 +82,13 @@ __all__ = [
     "RunManager",
     "RunStatus",
     "RunSummary",
+    "Secret",
     "SessionBusy",
     "SessionHandle",
     "SessionReport",
     "SessionSettings",
     "StartedRun",
+    "StdioServer",
     "Step",
     "StopReason",
     "Timeouts",

@@ -33,6 +33,9 @@ class ErrorCode(StrEnum):
     APPROVAL_MISSING = "approval_missing"
     AGENT_FAILED = "agent_failed"
     WORKER_BUSY = "worker_busy"
+    MCP_CONNECTION_LOST = "mcp_connection_lost"
+    # What a tool call, or a model Step that needs the tools, can end with.
+    MCP_UNAVAILABLE = "mcp_unavailable"
     # What any Step can end with.
     WORKER_LOST = "worker_lost"
     CANCELLED = "cancelled"

@@ -12,7 +12,7 @@ from perdure.runs.events import CancelMode, StoppedBy
 from perdure.runs.frozen import Frozen
 from perdure.runs.limits import MAX_PAGE_BYTES, Limits, Terms, Timeouts
 from perdure.runs.messages import Message, SentMessage
-from perdure.runs.policy import is_nothing
+from perdure.runs.policy import Effect, is_nothing, is_unsafe
 from perdure.runs.run import Run
 from perdure.runs.start import RunStart, SessionShare
 from perdure.runs.status import RunStatus, WaitingOn
@@ -125,6 +125,8 @@ class ToolRequest(Frozen):
     idempotency_key: str = ""
     """The same for every attempt, replay and resumption of this call; another one in a fork."""
     variables: dict[str, Any] = Field(default_factory=dict)
+    effect: Effect = Field("unsafe", exclude_if=is_unsafe)
+    """Of the tool, when the model asked for the call: rules about approval see this one."""
     approval: Approved | None = Field(None, exclude_if=is_nothing)
     """A person's yes, where the call needed one."""
     session_id: str | None = Field(None, exclude_if=is_nothing)

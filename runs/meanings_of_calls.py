@@ -67,4 +67,14 @@ OF_TOOL_CALLS: dict[ErrorCode, tuple[str, Retried, str]] = {
         "no",
         "Restart the worker; let long sync tools look at `ToolContext.cancelled`.",
     ),
+    ErrorCode.MCP_CONNECTION_LOST: (
+        "The connection to an MCP server broke while it executed a tool.",
+        "by us",
+        "Look at the server's log; only tools that may run twice are tried again.",
+    ),
+    ErrorCode.MCP_UNAVAILABLE: (
+        "An MCP server of the agent could not be started or reached.",
+        "by us",
+        "The message says why; see docs/mcp.md.",
+    ),
 }

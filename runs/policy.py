@@ -28,6 +28,11 @@ class Approval(Frozen):
     """Seconds that the person may take; then it is a no. The worker fills it in."""
 
 
+def is_unsafe(effect: object) -> bool:
+    """Tell whether an effect need not be written: it is the one that is assumed."""
+    return effect == "unsafe"
+
+
 def _is_function(kind: object) -> bool:
     return kind == "function"
 

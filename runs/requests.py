@@ -86,6 +86,7 @@ def tool_request(run: Run, call: ToolCall) -> ToolRequest:
         arguments=gate.executed_arguments(call),
         idempotency_key=f"{run.run_id}:{call.model_step}:{call.call_id}",
         variables=run.context.variables,
+        effect=call.policy.effect,
         approval=gate.approved(run.run_id, call),
         session_id=run.session_id,
     )

@@ -37,6 +37,7 @@ RETRIES: dict[ErrorCode, RetryRule] = {
     ErrorCode.STREAM_INCOMPLETE: RetryRule(max_attempts=6, longest_s=30.0),
     ErrorCode.LLM_TIMEOUT: RetryRule(max_attempts=4, longest_s=30.0),
     ErrorCode.LLM_BAD_RESPONSE: RetryRule(max_attempts=5, longest_s=10.0),
+    ErrorCode.MCP_UNAVAILABLE: RetryRule(max_attempts=5, longest_s=10.0),
 }
 """Overload lasts minutes: 12 attempts take 6 to 7, 10 take 2 to 3. A provider that is silent
 until the time limit, or answers nonsense, is seldom better after that, and each costs."""

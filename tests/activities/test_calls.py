@@ -53,7 +53,7 @@ def checked(*calls: tuple[Any, ...], finish: str = "tool_calls", step: int = 3) 
     """Return the calls of an answer of the third Step, each given as (id, name, arguments)."""
     answer = folded([whole(*(entry(*call) for call in calls))])
     answer.finish_reason = finish
-    return requested_calls(answer, AGENT, ModelRequest(agent=AGENT.name, step=step, turn=1))
+    return requested_calls(answer, AGENT, AGENT, ModelRequest(agent=AGENT.name, step=step, turn=1))
 
 
 def only(name: str, arguments: str, finish: str = "tool_calls") -> RequestedCall:
@@ -119,6 +119,7 @@ def test_an_invented_tool_is_told_the_names_there_are() -> None:
 def test_an_invented_name_goes_back_in_a_form_that_providers_accept() -> None:
     call = requested_calls(
         Answer(calls=[PartialCall(key=0, id="a", name="get date! " * 20, arguments="{}")]),
+        AGENT,
         AGENT,
         REQUEST,
     )[0]
@@ -205,7 +206,7 @@ def test_a_call_cut_by_the_output_limit_is_not_executed_though_it_may_parse(
 def test_halves_of_a_character_in_two_pieces_are_joined_in_arguments() -> None:
     """Case HIST-08."""
     answer = Answer(calls=[PartialCall(0, "a", "weather", '{"city":"\ud83d\ude00"}')])
-    (call,) = requested_calls(answer, AGENT, REQUEST)
+    (call,) = requested_calls(answer, AGENT, AGENT, REQUEST)
     assert (call.arguments, call.rejection) == ('{"city":"😀"}', None)
 
 
@@ -224,7 +225,7 @@ def test_whatever_a_model_calls_the_next_request_is_valid(
     pieces: list[PartialCall], finish: str
 ) -> None:
     answer = Answer(calls=pieces, finish_reason=finish)
-    calls = requested_calls(answer, AGENT, REQUEST)
+    calls = requested_calls(answer, AGENT, AGENT, REQUEST)
     said = json.loads(wire(assistant_message(None, calls)))
     results = [
         json.loads(wire(ToolMessage(tool_call_id=call.call_id, content=""))) for call in calls

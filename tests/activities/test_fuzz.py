@@ -90,7 +90,7 @@ def reply_to(chunks: list[Any]) -> ModelReply:
         model=answer.model,
         text=clean(answer.text),
         refusal=clean(answer.refusal),
-        calls=requested_calls(answer, AGENT, REQUEST) if why is None else (),
+        calls=requested_calls(answer, AGENT, AGENT, REQUEST) if why is None else (),
         finish_reason=answer.finish_reason,
         usage=model_usage(answer.usage, "m"),
         usage_suspect=is_suspect(answer.usage),

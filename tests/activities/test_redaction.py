@@ -35,12 +35,12 @@ def test_a_secret_is_masked_where_it_stands_in_json(in_ascii: bool) -> None:
     odd = 'new\nline "quoted" tøken'
     said = json.dumps({"a": [odd]}, ensure_ascii=in_ascii)
     assert Redactor([odd])(said) == '{"a": ["[redacted]"]}'
-    assert Redactor([odd]).known(said.encode()) == b'{"a": ["[redacted]"]}'
+    assert Redactor([odd]).known_in(said.encode()) == b'{"a": ["[redacted]"]}'
 
 
 def test_in_data_only_known_secrets_are_masked() -> None:
     data = f"{SECRET} sk-learn-is-a-library".encode()
-    assert Redactor([SECRET]).known(data) == f"{MASK} sk-learn-is-a-library".encode()
+    assert Redactor([SECRET]).known_in(data) == f"{MASK} sk-learn-is-a-library".encode()
 
 
 @pytest.mark.parametrize(

@@ -67,6 +67,7 @@ FIELDS: dict[str, set[str]] = {
     "ResolveActionRequest": {"action_id", "digest", "resolution"},
     "ToolRequest": {
         "approval",
+        "effect",
         "agent",
         "step",
         "turn",
@@ -167,6 +168,8 @@ ERROR_CODES = [
     "approval_missing",
     "agent_failed",
     "worker_busy",
+    "mcp_connection_lost",
+    "mcp_unavailable",
     "worker_lost",
     "cancelled",
     "storage_unavailable",
