@@ -20,7 +20,7 @@ from perdure.agents.context import ToolContext
 from perdure.agents.tool import AnyTool
 from perdure.runs import contract
 from perdure.runs.contract import ToolRequest
-from perdure.runs.errors import ErrorCode, RunError, StorageUnavailable, error
+from perdure.runs.errors import ErrorCode, RunError, StorageUnavailable, ToolRefused, error
 from perdure.runs.limits import DEFAULT_TOOL_S, MAX_FULL_RESULT_BYTES, MAX_RESULT_BYTES
 from perdure.runs.messages import ToolMessage, without_lone_surrogates
 from perdure.runs.steps import StoredText, ToolReply, error_text
@@ -88,19 +88,27 @@ def tool_activity(tool: AnyTool, given: Surroundings) -> ToolActivity:
             if not stopped_by_cancel():
                 raise
             return _problem(_stopped(tool), attempt).model_copy(update={"stopped": True})
-        except WorkerBusy as exc:
-            activity.logger.warning("%s", exc)
-            return _problem(error(ErrorCode.WORKER_BUSY), attempt)
         except ToolProblem as exc:
             return _told(exc.why, attempt)
-        except NotJson as exc:
-            why = f"The tool returned something that JSON can't hold: {exc}."
-            return _problem(error(ErrorCode.RESULT_NOT_SERIALISABLE, redact(why)), attempt)
         except Exception as exc:  # noqa: BLE001 - whatever a user's tool raises is for the model to read
-            said = without_lone_surrogates(redact(f"{type(exc).__name__}: {exc}"))
-            return _problem(error(ErrorCode.TOOL_FAILED, _shortened(said.encode())), attempt)
+            return _problem(_raised(exc, redact), attempt)
 
     return run_tool
+
+
+def _raised(exc: Exception, redact: Redactor) -> RunError:
+    """Return what the model is told of something that a tool raised, or that raised for it."""
+    code, said = ErrorCode.TOOL_FAILED, f"{type(exc).__name__}: {exc}"
+    match exc:
+        case WorkerBusy():
+            activity.logger.warning("%s", exc)
+            return error(ErrorCode.WORKER_BUSY)
+        case NotJson():
+            code = ErrorCode.RESULT_NOT_SERIALISABLE
+            said = f"The tool returned something that JSON can't hold: {exc}."
+        case ToolRefused():
+            code, said = exc.code, exc.message
+    return error(code, _shortened(without_lone_surrogates(redact(said)).encode()))
 
 
 def _context(request: ToolRequest, given: Surroundings) -> ToolContext:

@@ -36,6 +36,9 @@ class ErrorCode(StrEnum):
     MCP_CONNECTION_LOST = "mcp_connection_lost"
     # What a tool call, or a model Step that needs the tools, can end with.
     MCP_UNAVAILABLE = "mcp_unavailable"
+    PATH_DENIED = "path_denied"
+    URL_DENIED = "url_denied"
+    QUERY_DENIED = "query_denied"
     # What any Step can end with.
     WORKER_LOST = "worker_lost"
     CANCELLED = "cancelled"

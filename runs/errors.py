@@ -16,6 +16,7 @@
     ├── IdempotencyConflict the key was used before, with another request
     ├── EngineUnavailable   Temporal does not answer at the configured address
     ├── NoWorker            nothing polls the task queue, so nothing would happen
+    ├── ToolRefused         a tool did not do what its arguments ask for; the model is told the code
     ├── StorageUnavailable  a large payload can't be read or written
     ├── ConfigurationError  what was configured can't work (agents, keys, ports)
     └── IllegalEvent        an Event that can't follow; a programming error of ours
@@ -172,6 +173,12 @@ class NoWorker(PerdureError):
     code = ErrorCode.NO_WORKER
 
 
+class ToolRefused(PerdureError):
+    """A tool did not do what its arguments ask for, because it may not; the model is told."""
+
+    code = ErrorCode.TOOL_FAILED
+
+
 class StorageUnavailable(PerdureError):
     """A payload that is too large for Temporal can't be read or written."""
 
@@ -225,5 +232,6 @@ __all__ = [
     "SessionLimitReached",
     "SessionNotFound",
     "StorageUnavailable",
+    "ToolRefused",
     "error",
 ]

@@ -67,6 +67,21 @@ OF_TOOL_CALLS: dict[ErrorCode, tuple[str, Retried, str]] = {
         "no",
         "Restart the worker; let long sync tools look at `ToolContext.cancelled`.",
     ),
+    ErrorCode.PATH_DENIED: (
+        "The model named a file outside the folder that the tool is confined to, or a link.",
+        "no",
+        "Nothing: no such file was touched, and the model was told.",
+    ),
+    ErrorCode.URL_DENIED: (
+        "The model named, or was redirected to, an address that the tool does not connect to.",
+        "no",
+        "Nothing: no connection was made, and the model was told.",
+    ),
+    ErrorCode.QUERY_DENIED: (
+        "The model wrote something other than one statement that reads.",
+        "no",
+        "Nothing: nothing was changed, and the model was told.",
+    ),
     ErrorCode.MCP_CONNECTION_LOST: (
         "The connection to an MCP server broke while it executed a tool.",
         "by us",

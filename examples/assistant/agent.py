@@ -3,10 +3,8 @@
 import os
 from pathlib import Path
 
-from perdure import Agent, tool
-from perdure.examples.assistant.calculator import calculate
-from perdure.examples.assistant.clock import current_time
-from perdure.examples.assistant.files import search_files_in
+from perdure import Agent
+from perdure.tools import calculate, current_time, search_tool
 
 FOLDER = Path(os.environ.get("ASSISTANT_FOLDER", "."))
 """What `search_files` may read: this folder and nothing outside it."""
@@ -17,9 +15,5 @@ assistant = Agent(
         "You answer questions. Use the tools for arithmetic, the time and the user's files; "
         "answer from their results."
     ),
-    tools=[
-        tool(effect="read")(calculate),
-        tool(effect="read")(current_time),
-        tool(effect="read")(search_files_in(FOLDER)),
-    ],
+    tools=[calculate, current_time, search_tool(FOLDER)],
 )

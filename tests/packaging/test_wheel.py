@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-DECOYS = ("runs", "workflows", "activities", "agents", "engine", "client", "worker")
+DECOYS = ("runs", "workflows", "activities", "agents", "engine", "tools", "client", "worker")
 
 
 @pytest.fixture(scope="module")

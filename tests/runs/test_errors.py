@@ -22,6 +22,7 @@ CODES: dict[type[PerdureError], ErrorCode] = {
     errors.IdempotencyConflict: ErrorCode.IDEMPOTENCY_CONFLICT,
     errors.EngineUnavailable: ErrorCode.ENGINE_UNAVAILABLE,
     errors.NoWorker: ErrorCode.NO_WORKER,
+    errors.ToolRefused: ErrorCode.TOOL_FAILED,
     errors.StorageUnavailable: ErrorCode.STORAGE_UNAVAILABLE,
     errors.ConfigurationError: ErrorCode.CONFIGURATION,
     errors.IllegalEvent: ErrorCode.ILLEGAL_EVENT,

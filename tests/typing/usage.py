@@ -17,6 +17,7 @@ from perdure import (
     tool,
     tool_context,
 )
+from perdure.tools import calculate, fetch_url, file_tools, search_tool, shell_tool
 
 
 @tool
@@ -65,7 +66,17 @@ stock = tool(effect="read")(Shop().stock)
 agent = Agent(
     name="guide",
     instructions="Help.",
-    tools=[weather, population, book, measure, stock],
+    tools=[
+        weather,
+        population,
+        book,
+        measure,
+        stock,
+        calculate,
+        fetch_url,
+        *file_tools("."),
+        shell_tool("."),
+    ],
     fallback_models=["other-model"],
     retries={ErrorCode.RATE_LIMITED: RetryRule(max_attempts=3)},
     timeouts=Timeouts(run_s=60, tool_s=5),
@@ -82,6 +93,8 @@ tool(effect="harmless")  # type: ignore[call-overload]
 with ToolContext(call_id="c1") as told:
     assert_type(told, ToolContext)
     book("Oslo")
+assert_type(calculate("1 + 1"), str)
+assert_type(search_tool(".")("word", max_results=1), str)
 assert_type(agent.tool("weather") is None, bool)
 
 
@@ -100,5 +113,7 @@ async def use() -> None:
     assert_type(await manager.resume(run_id, limits=Limits(max_turns=9)), Run)
     assert_type(await manager.fork(run_id, Fork(step=1, message="Bergen?")), str)
     assert_type(await population("Oslo"), int)
+    assert_type(await fetch_url("https://example.org"), str)
+    assert_type(await shell_tool(".")(["ls", "-l"]), str)
     made: Tool[..., str] = weather
     assert made.name == "weather"

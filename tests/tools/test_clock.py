@@ -5,7 +5,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from perdure.examples.assistant.clock import _told, current_time
+from perdure.tools.clock import _told, current_time
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from perdure.examples.assistant.calculator import calculate
+from perdure.tools.calculator import calculate
 
 OPERATORS = {
     "+": operator.add,

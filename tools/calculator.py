@@ -12,6 +12,8 @@ from collections.abc import Callable
 from decimal import Context, Decimal
 from fractions import Fraction
 
+from perdure.agents.tool import tool
+
 MAX_CHARACTERS = 500
 """Length of an expression."""
 MAX_DEPTH = 250
@@ -32,6 +34,7 @@ _SHOWN = Context(prec=SHOWN_DIGITS, Emin=-10 * MAX_DIGITS, Emax=10 * MAX_DIGITS)
 _PRECISE = Context(prec=2 * SHOWN_DIGITS, Emin=-10 * MAX_DIGITS, Emax=10 * MAX_DIGITS)
 
 
+@tool(effect="read")
 def calculate(expression: str) -> str:
     """Calculate the value of an arithmetic expression.
 

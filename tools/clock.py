@@ -5,11 +5,14 @@ from difflib import get_close_matches
 from functools import cache
 from zoneinfo import ZoneInfo, available_timezones
 
+from perdure.agents.tool import tool
+
 MAX_SUGGESTIONS = 3
 _WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 """Not `strftime`: that would speak the language of the machine."""
 
 
+@tool(effect="read")
 def current_time(timezone: str = "UTC") -> str:
     """Tell the current date, time and weekday in a time zone.
 
