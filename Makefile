@@ -10,6 +10,9 @@ else
 DEMO_NEEDS := $(VENV)/.installed
 endif
 
+# Tests wait more than they compute: two processes share them, whatever the machine has.
+SHARED := --numprocesses 2
+
 # Files with parts that are made from the code, between cog's marks.
 GENERATED := ARCHITECTURE.md docs/errors.md docs/events.md docs/endings.md docs/cli.md \
   docs/configuration.md
@@ -26,7 +29,7 @@ dev: $(DEMO_NEEDS) ## Run server, model and worker until Ctrl-C
 	@$(BIN)/perdure dev
 
 test: check ## Check everything and run all tests
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest $(SHARED)
 
 check: $(VENV)/.installed ## Format, lint, types, import directions, generated docs
 	$(BIN)/ruff format --check --quiet .

@@ -236,7 +236,9 @@ async def _when_let(ask: Ask[T]) -> T:
         try:
             return await ask()
         except RPCError as exc:
-            if exc.status is not RPCStatusCode.RESOURCE_EXHAUSTED:
+            # Aborted: the server had not handed it to the Session, and has forgotten it.
+            aborted = exc.status is RPCStatusCode.UNAVAILABLE and "aborted" in exc.message
+            if exc.status is not RPCStatusCode.RESOURCE_EXHAUSTED and not aborted:
                 raise
         await asyncio.sleep(AGAIN_AFTER_S)
 

@@ -2,10 +2,13 @@
 
 import itertools
 import os
+import secrets
 import socket
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
+import hypothesis
 import pytest
 from temporalio.client import Client
 
@@ -14,19 +17,32 @@ from perdure.engine.connect import Address, connect
 from perdure.engine.dev_server import DevServer
 from tests.harness.engine import Engine
 from tests.harness.scripted_openai import ScriptedOpenAI
+from tests.harness.sharing import Sharing
+
+# How long an example takes depends on what else the machine does.
+hypothesis.settings.register_profile("suite", deadline=None)
+hypothesis.settings.load_profile("suite")
+
+PORTS = range(20_000, 31_000)
+"""Below those that Linux (from 32768) and macOS (from 49152) give to whoever names none: nobody
+gets one of these between our look at it and the server's start, nor while a server is down."""
 
 _numbers = itertools.count(1)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Sharing:
+    """Say how several processes share the tests."""
+    return Sharing(config, log)
 
 
 def free_port() -> int:
     """Return a port that is free now, and whose UI port is as well."""
     while True:
+        port = PORTS.start + secrets.randbelow(len(PORTS))
         with socket.socket() as one, socket.socket() as two:
-            one.bind(("127.0.0.1", 0))
-            port = int(one.getsockname()[1])
-            if port + 1000 > 65535:
-                continue
             try:
+                one.bind(("127.0.0.1", port))
                 two.bind(("127.0.0.1", port + 1000))
             except OSError:
                 continue

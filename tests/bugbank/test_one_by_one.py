@@ -44,7 +44,7 @@ async def test_http_01_no_attempt_comes_earlier_than_asked(
     arrived = [request.arrived_at for request in engine.model.requests]
     gaps = [later - earlier for earlier, later in pairwise(arrived)]
     assert len(gaps) == 2
-    assert all(wait_s <= gap <= wait_s * 1.2 + 2 for gap in gaps), gaps
+    assert all(wait_s <= gap <= wait_s * 1.2 + 5 for gap in gaps), gaps
 
 
 async def test_http_01_a_wait_until_a_date_holds_no_slot(engine: Engine) -> None:
@@ -94,7 +94,7 @@ async def test_strm_15_stopped_and_broken_streams_give_their_connections_back(
         await asyncio.wait([task])
     await refused(narrow)
     assert [(await ask(narrow)).text for _ in range(3)] == ["Hi."] * 3
-    async with asyncio.timeout(1):
+    async with asyncio.timeout(20):
         while len(model.connections) > 1:  # noqa: ASYNC110 - the server has no event for it
             await asyncio.sleep(0.01)
 

@@ -73,11 +73,32 @@ def recovery(seen: Evidence) -> dict[str, float | int | None]:
 def _faults(seen: Evidence) -> dict[str, dict[str, int]]:
     planned = Counter(fault.kind for fault in seen.plan.faults)
     happened = Counter(fault.kind for fault in seen.plan.faults if fault.id in seen.happened)
+    forestalled = _forestalled(seen)
     return {
-        kind.value: {"planned": planned[kind], "happened": happened[kind]}
+        kind.value: {
+            "planned": planned[kind],
+            "happened": happened[kind],
+            "forestalled": forestalled[kind],
+        }
         for kind in Fault
         if planned[kind]
     }
+
+
+def _forestalled(seen: Evidence) -> Counter[Fault]:
+    """Count the faults of calls that another one hit first, and that may not be repeated."""
+    unknown = {
+        (run.run_id, call.call_id)
+        for run in (trace.run for trace in seen.runs)
+        if run is not None
+        for call in run.tool_calls
+        if call.error is not None and call.error.code is ErrorCode.OUTCOME_UNKNOWN
+    }
+    return Counter(
+        fault.kind
+        for fault in seen.plan.faults
+        if fault.id not in seen.happened and (fault.run, fault.call) in unknown
+    )
 
 
 def _echoes(seen: Evidence) -> int:

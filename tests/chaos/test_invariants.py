@@ -12,7 +12,8 @@ from tests.chaos.evidence import Evidence, RunTrace, StepTrace
 from tests.chaos.invariants import Violation, lost_tokens_are_told, violations
 from tests.chaos.ledger import Line
 from tests.chaos.perfect import BEGAN, PID, perfect
-from tests.chaos.plan import Size, planned
+from tests.chaos.plan import Fault, PlannedFault, Size, planned
+from tests.chaos.report import figures
 from tests.chaos.workers import Life
 
 PLAN = planned(7, Size(runs=2, long_every=0))
@@ -267,3 +268,15 @@ def test_tokens_of_a_lost_answer_must_be_told() -> None:
     usage = seen.runs[0].run.usage.model_copy(update={"complete": False})  # type: ignore[union-attr]
     told = with_run(seen, usage=usage)
     assert list(lost_tokens_are_told(told, RUN, told.runs[0])) == []
+
+
+def test_a_fault_that_another_one_forestalled_is_told_apart() -> None:
+    kind = Fault.KILL_AFTER_RESULT
+    missed = PlannedFault("missed", kind, run=RUN.run_id, call=UNSAFE)
+    seen = perfect(replace(PLAN, faults=(missed,)))
+    counts = {"planned": 1, "happened": 1, "forestalled": 0}
+    assert figures(seen, [])["faults"] == {kind.value: counts}
+    seen = replace(seen, happened=frozenset())
+    assert figures(seen, [])["faults"] == {kind.value: counts | {"happened": 0}}
+    seen = with_call(seen, UNSAFE, status="failed", error=UNKNOWN)
+    assert figures(seen, [])["faults"] == {kind.value: counts | {"happened": 0, "forestalled": 1}}

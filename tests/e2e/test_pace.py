@@ -12,7 +12,7 @@ from tests.harness.scripted_openai import RecordedRequest, Reply, status, text
 
 AGENT = Agent(name="talker")
 WINDOW_S = 1.0
-ON_THE_WAY_S = 0.3
+ON_THE_WAY_S = 0.5
 """How differently long two requests may take from the worker to the provider."""
 
 

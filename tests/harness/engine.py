@@ -11,6 +11,9 @@ from functools import partial
 from itertools import pairwise
 from typing import Any
 
+from temporalio.api.enums.v1 import TaskQueueType
+from temporalio.api.taskqueue.v1 import TaskQueue
+from temporalio.api.workflowservice.v1 import DescribeTaskQueueRequest
 from temporalio.client import Client, WorkflowHistory
 
 from perdure.activities.pace import Pace
@@ -73,9 +76,19 @@ class Engine:
         shared = self.transcripts, self.pace
         try:
             async with build(self.client, registry, chat, self.settings, *shared):
+                # A start looks for a worker at once, and again after a third of a second.
+                await soon(self._is_polled, every_s=0.01)
                 yield self
         finally:
             await chat.close()
+
+    async def _is_polled(self) -> bool:
+        request = DescribeTaskQueueRequest(
+            namespace=self.client.namespace,
+            task_queue=TaskQueue(name=self.task_queue),
+            task_queue_type=TaskQueueType.TASK_QUEUE_TYPE_WORKFLOW,
+        )
+        return bool((await self.client.workflow_service.describe_task_queue(request)).pollers)
 
     async def start(self, agent: str, text: str = "Go.", **options: Any) -> str:
         """Start a Run."""
@@ -204,15 +217,15 @@ def differences(left: Any, right: Any, at: str = "run") -> list[str]:
     return [] if left == right else [f"{at}: {left!r} is not {right!r}"]
 
 
-async def soon(condition: Any, timeout_s: float = 20.0) -> None:
-    """Wait until an async condition holds.
+async def soon(condition: Any, timeout_s: float = 20.0, every_s: float = 0.05) -> None:
+    """Wait until an async condition holds; look `every_s` seconds.
 
     Raises:
         TimeoutError: When it does not hold in time.
     """
     async with asyncio.timeout(timeout_s):
         while not await condition():  # noqa: ASYNC110 - what is waited for is another process's
-            await asyncio.sleep(0.05)
+            await asyncio.sleep(every_s)
 
 
 __all__ = ["Engine", "assert_event_stream", "soon", "without_times"]

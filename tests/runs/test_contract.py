@@ -11,7 +11,6 @@ from pydantic import BaseModel
 
 from perdure.runs import contract, events, policy, start, steps
 from perdure.runs.errors import ErrorCode
-from perdure.runs.ids import is_valid_id, step_of
 from perdure.runs.status import RunStatus, StopReason, WaitingOn
 
 NAMES = {
@@ -287,17 +286,3 @@ def test_no_field_of_a_message_is_renamed_or_lost() -> None:
 def test_fields_of_a_newer_version_are_passed_over(name: str) -> None:
     assert models()[name].model_config["extra"] == "ignore"
     assert models()[name].model_config["frozen"] is True
-
-
-@pytest.mark.parametrize("text", ["a", "run-1", "acme.agents:v2@prod", "9", "x" * 128])
-def test_ids_that_are_visible_everywhere_are_allowed(text: str) -> None:
-    assert is_valid_id(text)
-
-
-@pytest.mark.parametrize("text", ["", "-a", ".a", "a b", "a/b", "ä", "a\n", "a'b", "x" * 129])
-def test_ids_that_would_need_quoting_are_refused(text: str) -> None:
-    assert not is_valid_id(text)
-
-
-def test_a_step_number_is_the_activity_id() -> None:
-    assert step_of("17") == 17

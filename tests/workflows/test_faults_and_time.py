@@ -53,14 +53,14 @@ async def test_a_wait_that_the_provider_asks_for_is_kept(engine: Engine) -> None
 async def test_a_run_that_waits_for_its_provider_meets_its_deadline(engine: Engine) -> None:
     engine.model.script([status(429, headers={"retry-after": "20"})])
     async with engine.serving(AGENT):
-        run = await engine.run("speaker", timeouts=Timeouts(run_s=1))
+        run = await engine.run("speaker", timeouts=Timeouts(run_s=3))
     assert run.status is RunStatus.TIMEOUT
     assert run.error is not None
     assert run.error.code is ErrorCode.RUN_TIMEOUT
     assert len(engine.model.requests) == 1
 
 
-@pytest.mark.parametrize(("run_s", "retry_after"), [(1, "1800"), (None, "86400")])
+@pytest.mark.parametrize(("run_s", "retry_after"), [(30, "1800"), (None, "86400")])
 async def test_a_wait_that_leads_nowhere_ends_the_run_at_once(
     engine: Engine, run_s: float | None, retry_after: str
 ) -> None:

@@ -115,7 +115,7 @@ async def test_a_paused_run_can_be_cancelled_and_resumed_and_is_not_paused_then(
 
 async def test_the_time_of_a_paused_run_goes_on(engine: Engine) -> None:
     async with engine.serving(AGENT):
-        run_id = await started_and_paused(engine, timeouts=Timeouts(run_s=3))
+        run_id = await started_and_paused(engine, timeouts=Timeouts(run_s=5))
         run = await engine.ended(run_id)
     assert run.status is RunStatus.TIMEOUT
 

@@ -169,7 +169,7 @@ async def test_a_run_out_of_time_gets_its_time_again(engine: Engine, agent: Agen
     gate = Gate()
     engine.model.script([text("late").hold(gate), text("In time.")])
     async with engine.serving(agent):
-        late = await engine.run("clerk", timeouts=Timeouts(run_s=1))
+        late = await engine.run("clerk", timeouts=Timeouts(run_s=3))
         await engine.manager.resume(late.run_id, timeouts=Timeouts(run_s=60))
         run = await engine.ended(late.run_id)
         described = await engine.client.get_workflow_handle(run.run_id).describe()

@@ -247,7 +247,7 @@ async def test_a_run_that_takes_too_long_ends_as_timeout(engine: Engine) -> None
     gate = Gate()
     engine.model.script([text("Half ", "an answer").hold(gate, before_chunk=2)])
     async with engine.serving(AGENT):
-        run = await engine.run("adder", timeouts=Timeouts(run_s=1.5))
+        run = await engine.run("adder", timeouts=Timeouts(run_s=3))
     assert run.status is RunStatus.TIMEOUT
     assert run.error is not None
     assert run.error.code is ErrorCode.RUN_TIMEOUT
