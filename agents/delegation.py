@@ -63,5 +63,5 @@ def _tool_name(agent: str) -> str:
 
 def _only_in_a_run(target: str) -> ConfigurationError:
     return ConfigurationError(
-        f"Agent {target!r} is called by a Run.", hint="Start a Run of it: `perdure run`."
+        f"Agent {target!r} is called by a Run.", hint="Start a Run of it: `perdure start`."
     )

@@ -133,11 +133,15 @@ def _check_arguments(action: Action, resolution: Resolution) -> None:
     text = resolution.arguments or ""
     _check_size("The arguments", text, MAX_RESULT_BYTES)
     try:
-        value = json.loads(text)
+        value = json.loads(text, parse_constant=_refuse_constant)
     except (ValueError, RecursionError) as exc:
         raise InvalidRequest(f"The arguments are not JSON: {exc}.", hint=_OBJECT) from exc
     if not isinstance(value, dict):
         raise InvalidRequest("The arguments are no JSON object.", hint=_OBJECT)
+
+
+def _refuse_constant(name: str) -> None:
+    raise ValueError(f"{name} is not JSON")
 
 
 _OBJECT = "Give all arguments of the call as one JSON object."
