@@ -9,7 +9,7 @@ from perdure.runs import record
 from perdure.runs.contract import Resumption, RunRequest
 from perdure.runs.decide import Finish, decide
 from perdure.runs.errors import InvalidRequest, RunAlreadyExists, RunNotResumable, SessionNotFound
-from perdure.runs.fork import checkpoint
+from perdure.runs.fork import agent_at, checkpoint
 from perdure.runs.frozen import Frozen
 from perdure.runs.limits import Limits, OnLimit, Timeouts
 from perdure.runs.messages import without_lone_surrogates
@@ -108,17 +108,20 @@ async def fork(client: Client, task_queue: str, run_id: str, new_id: str, change
 def forked_start(run: Run, changed: Fork) -> RunStart:
     """Return what a fork of `run` starts with."""
     step = len(run.steps) if changed.step is None else changed.step
-    same_agent = changed.agent in (None, run.agent)
+    before = agent_at(run, step)
+    same_agent = changed.agent in (None, before) and before == run.agent
     # Another agent brings limits of its own.
     limits = changed.limits.over(run.limits) if same_agent else changed.limits
     timeouts = changed.timeouts.over(run.timeouts) if same_agent else changed.timeouts
     message = changed.message and without_lone_surrogates(changed.message)
     done = checkpoint(run, step, message)
     return RunStart(
-        agent=changed.agent or run.agent,
+        agent=changed.agent or before,
         input=message if message and step == 0 else run.input_message,
         model=changed.model or (run.model if same_agent else None),
         on_limit=changed.on_limit or (run.on_limit if same_agent else None),
+        on_unknown=run.on_unknown if same_agent else None,
+        output_schema=run.output_schema,
         checkpoint=done if done.steps or done.follow_ups else None,
         context=run.context,
         limits=limits,

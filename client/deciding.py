@@ -4,6 +4,7 @@ import asyncio
 import json
 from collections.abc import Mapping
 from datetime import UTC, datetime
+from itertools import chain
 from typing import Any
 
 from pydantic import PositiveInt
@@ -16,7 +17,7 @@ from perdure.client.steering import Steering
 from perdure.runs import contract, gate, resolving
 from perdure.runs.actions import Action, Resolution
 from perdure.runs.contract import ResolveActionRequest
-from perdure.runs.errors import InvalidRequest
+from perdure.runs.errors import InvalidRequest, RunNotFound
 from perdure.runs.frozen import Frozen
 from perdure.runs.messages import without_lone_surrogates
 from perdure.runs.run import Run
@@ -39,6 +40,14 @@ class ActionList(Frozen):
     """Ask again with this; none on the last page."""
 
 
+def open_actions(run: Run) -> tuple[OpenAction, ...]:
+    """Return what people are to decide for a Run now; nothing once it has ended."""
+    if run.status.is_terminal:
+        return ()
+    whose = {"run_id": run.run_id, "agent": run.agent, "session_id": run.session_id}
+    return tuple(OpenAction(**whose, action=each) for each in gate.open_actions(run))
+
+
 class Deciding(Steering):
     """What Runs wait for people to decide, and the decisions."""
 
@@ -48,7 +57,7 @@ class Deciding(Steering):
         """Return what people are to decide, in one page of the Runs that wait for it.
 
         Args:
-            chosen: Which Runs; all by default.
+            chosen: Which Runs; all by default. Those of a Session with the Runs they have called.
             limit: Runs in the page; each may ask several things.
             cursor: Where to go on.
 
@@ -56,18 +65,18 @@ class Deciding(Steering):
             InvalidRequest: When the cursor is not one of ours.
             EngineUnavailable: When Temporal does not answer.
         """
-        waiting = (chosen or RunFilter()).model_copy(update={"waiting": True})
+        asked = {"waiting": True, "with_called": True}
+        waiting = (chosen or RunFilter()).model_copy(update=asked)
         found = await list_runs(self.client, waiting, limit, cursor)
-        runs = await asyncio.gather(
-            *[follow.latest(self.client, each.run_id) for each in found.runs]
-        )
-        actions = [
-            OpenAction(run_id=run.run_id, agent=run.agent, session_id=run.session_id, action=each)
-            for run in runs
-            if not run.status.is_terminal
-            for each in gate.open_actions(run)
-        ]
-        return ActionList(actions=tuple(actions), next_cursor=found.next_cursor)
+        asked_by = await asyncio.gather(*[self._open_actions(each.run_id) for each in found.runs])
+        actions = tuple(chain.from_iterable(asked_by))
+        return ActionList(actions=actions, next_cursor=found.next_cursor)
+
+    async def _open_actions(self, run_id: str) -> tuple[OpenAction, ...]:
+        try:
+            return open_actions(await follow.latest(self.client, run_id))
+        except RunNotFound:
+            return ()  # deleted since it was listed
 
     async def approve(
         self,

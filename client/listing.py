@@ -21,6 +21,7 @@ from perdure.runs.errors import InvalidRequest
 from perdure.runs.frozen import Frozen
 from perdure.runs.ids import Name
 from perdure.runs.status import RunStatus
+from perdure.sessions.contract import workflow_id
 from perdure.workflows.visible import AGENT, COST, SESSION, STATUS, TOKENS, WAITING
 
 _STATUS_QUERIES = {
@@ -40,6 +41,8 @@ _CLOSED = {
     WorkflowExecutionStatus.TIMED_OUT: RunStatus.TIMEOUT,
 }
 
+_NOT_CALLED = f"(ParentWorkflowId IS NULL OR ParentWorkflowId STARTS_WITH '{workflow_id('')}')"
+"""A Session starts Runs, too; but it is no Run."""
 
 _RESUMABLE = (
     WorkflowExecutionStatus.FAILED,
@@ -57,6 +60,10 @@ class RunFilter(Frozen):
     """Only Runs that wait for a person."""
     agent: Name | None = None
     session_id: Name | None = None
+    with_called: bool = False
+    """With a `session_id`: also the Runs that its Runs have called, and those in turn."""
+    top_level: bool = False
+    """Only Runs that no other Run has called."""
     created_after: datetime | None = None
     created_before: datetime | None = None
 
@@ -71,12 +78,20 @@ class RunFilter(Frozen):
         if self.agent is not None:
             parts.append(f"{AGENT_ATTRIBUTE} = '{self.agent}'")
         if self.session_id is not None:
-            parts.append(f"{SESSION_ATTRIBUTE} = '{self.session_id}'")
+            parts.append(self._of_session(self.session_id))
+        if self.top_level:
+            parts.append(_NOT_CALLED)
         if self.created_after is not None:
             parts.append(f"StartTime > '{_utc(self.created_after)}'")
         if self.created_before is not None:
             parts.append(f"StartTime < '{_utc(self.created_before)}'")
         return " AND ".join(parts)
+
+    def _of_session(self, session_id: str) -> str:
+        its_own = f"{SESSION_ATTRIBUTE} = '{session_id}'"
+        if not self.with_called:
+            return its_own
+        return f"({its_own} OR RootWorkflowId = '{workflow_id(session_id)}')"
 
 
 class RunSummary(Frozen):
@@ -90,6 +105,8 @@ class RunSummary(Frozen):
     completed_at: datetime | None = None
     waiting_on: str | None = None
     """What kind of thing it waits for a person to do, where it does."""
+    parent_run_id: str | None = None
+    """The Run that has called it, where one has."""
     queue_position: int | None = None
     """Its place in the queue of its Session, where it waits for its turn."""
     total_tokens: int = 0
@@ -194,12 +211,14 @@ async def _summary(execution: WorkflowExecution) -> RunSummary:
     written = RunStatus(attributes.get(STATUS) or RunStatus.PENDING)
     created = await execution.memo_value(CREATED_MEMO, None)
     closed = _CLOSED.get(execution.status) if execution.status else None
+    parent = execution.parent_id or workflow_id("")
     return RunSummary(
         run_id=execution.id,
         status=closed or written,
         agent=attributes.get(AGENT) or "",
         session_id=attributes.get(SESSION),
         waiting_on=(attributes.get(WAITING) or None) if closed is None else None,
+        parent_run_id=None if parent.startswith(workflow_id("")) else parent,
         created_at=datetime.fromisoformat(created) if created else execution.start_time,
         completed_at=execution.close_time,
         total_tokens=attributes.get(TOKENS) or 0,

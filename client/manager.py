@@ -6,12 +6,12 @@ from temporalio.client import Client
 
 from perdure.client import changing, continuing, follow
 from perdure.client.continuing import Fork
-from perdure.client.deciding import Deciding
 from perdure.client.launch import asked_for, new_id, start
 from perdure.client.listing import RunFilter, RunList, list_runs
 from perdure.client.results import whole_result
 from perdure.client.sessions import SessionHandle, SessionList, list_sessions
 from perdure.client.starting import checked_id
+from perdure.client.tree import Branching
 from perdure.engine.connect import connect
 from perdure.engine.settings import Settings
 from perdure.runs import contract
@@ -23,7 +23,7 @@ from perdure.runs.start import ContextBundle
 from perdure.sessions.admission import OnBusy
 
 
-class RunManager(Deciding):
+class RunManager(Branching):
     """A client for Runs. Needs Temporal, and for reading no worker.
 
     Args:

@@ -9,14 +9,19 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from perdure.agents.agent import Agent
+    from perdure.agents.approval import ProposedCall
+    from perdure.agents.asking import ask_user
     from perdure.agents.context import ToolContext, ToolProgress, tool_context
     from perdure.agents.mcp import HttpServer, Secret, StdioServer
     from perdure.agents.profile import ModelProfile
     from perdure.agents.tool import Tool, tool
     from perdure.client.continuing import Fork
+    from perdure.client.deciding import OpenAction
     from perdure.client.listing import RunFilter, RunSummary
     from perdure.client.manager import RunManager
     from perdure.client.sessions import SessionHandle
+    from perdure.client.tree import RunTree
+    from perdure.runs.actions import Action, Resolution
     from perdure.runs.errors import ErrorCode, PerdureError, RunError, SessionBusy
     from perdure.runs.events import Event
     from perdure.runs.limits import Limits, Timeouts
@@ -30,6 +35,7 @@ if TYPE_CHECKING:
     from perdure.sessions.parts import SessionSettings
 
 _HOMES = {
+    "Action": "perdure.runs.actions",
     "Agent": "perdure.agents.agent",
     "ContextBundle": "perdure.runs.start",
     "ErrorCode": "perdure.runs.errors",
@@ -38,7 +44,10 @@ _HOMES = {
     "HttpServer": "perdure.agents.mcp",
     "Limits": "perdure.runs.limits",
     "ModelProfile": "perdure.agents.profile",
+    "OpenAction": "perdure.client.deciding",
     "PerdureError": "perdure.runs.errors",
+    "ProposedCall": "perdure.agents.approval",
+    "Resolution": "perdure.runs.actions",
     "RetryRule": "perdure.runs.retries",
     "Run": "perdure.runs.run",
     "RunError": "perdure.runs.errors",
@@ -46,6 +55,7 @@ _HOMES = {
     "RunManager": "perdure.client.manager",
     "RunStatus": "perdure.runs.status",
     "RunSummary": "perdure.client.listing",
+    "RunTree": "perdure.client.tree",
     "Secret": "perdure.agents.mcp",
     "SessionBusy": "perdure.runs.errors",
     "SessionHandle": "perdure.client.sessions",
@@ -61,11 +71,13 @@ _HOMES = {
     "ToolContext": "perdure.agents.context",
     "ToolProgress": "perdure.agents.context",
     "Usage": "perdure.runs.usage",
+    "ask_user": "perdure.agents.asking",
     "tool": "perdure.agents.tool",
     "tool_context": "perdure.agents.context",
 }
 
 __all__ = [
+    "Action",
     "Agent",
     "ContextBundle",
     "ErrorCode",
@@ -74,7 +86,10 @@ __all__ = [
     "HttpServer",
     "Limits",
     "ModelProfile",
+    "OpenAction",
     "PerdureError",
+    "ProposedCall",
+    "Resolution",
     "RetryRule",
     "Run",
     "RunError",
@@ -82,6 +97,7 @@ __all__ = [
     "RunManager",
     "RunStatus",
     "RunSummary",
+    "RunTree",
     "Secret",
     "SessionBusy",
     "SessionHandle",
@@ -97,6 +113,7 @@ __all__ = [
     "ToolContext",
     "ToolProgress",
     "Usage",
+    "ask_user",
     "tool",
     "tool_context",
 ]

@@ -51,6 +51,16 @@ def checkpoint(run: Run, step: int, message: str | None = None) -> Checkpoint:
     )
 
 
+def agent_at(run: Run, step: int) -> str:
+    """Return the agent that a Run was after one of its Steps: it may have been handed over."""
+    handed = [
+        call.policy.target
+        for call in run.tool_calls
+        if call.policy.kind == "handoff" and call.status == "completed" and call.model_step <= step
+    ]
+    return (handed[-1] if handed else None) or run.first_agent or run.agent
+
+
 _NOT_EXECUTED = error(
     ErrorCode.CANCELLED, "The user said something else before this call was executed."
 )

@@ -54,6 +54,8 @@ class Run(Frozen):
     run_id: str
     session_id: str | None = None
     agent: str
+    first_agent: str | None = None
+    """The agent that the Run began as, where it was handed over since."""
     status: RunStatus = RunStatus.PENDING
     stop_reason: StopReason | None = None
     created_at: datetime

@@ -126,6 +126,7 @@ def handed_off(run: "Run", event: HandedOff) -> dict[str, Any]:
     calls = _with_call(run, event.call_id, {"status": "completed", "result": told})
     return {
         "agent": event.agent,
+        "first_agent": run.first_agent or run.agent,
         "model": None,
         "settled": False,
         "tool_calls": calls,

@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from perdure.client.cli import commands, continuing, local, sessions, steering
+from perdure.client.cli.actions import command as actions
 from perdure.client.cli.chat.command import chat
 from perdure.client.cli.session import execute, settings
 from perdure.client.continuing import Fork
@@ -77,6 +78,8 @@ def start(  # noqa: PLR0913 - one for each option
 
 
 app.command()(chat)
+for decides in (actions.approvals, actions.approve, actions.reject, actions.answer):
+    app.command()(decides)
 app.add_typer(sessions.app, name="sessions")
 
 
@@ -87,9 +90,16 @@ def watch(run_id: RunId, as_json: Json = False) -> None:
 
 
 @app.command()
-def get(run_id: RunId, as_json: Json = False) -> None:
+def get(
+    run_id: RunId,
+    tree: Annotated[
+        bool, typer.Option("--tree", help="With the Runs of agents that it has called.")
+    ] = False,
+    as_json: Json = False,
+) -> None:
     """Show a Run as it stands."""
-    execute(commands.get(settings(), run_id, as_json=as_json), as_json=as_json)
+    shown = commands.tree if tree else commands.get
+    execute(shown(settings(), run_id, as_json=as_json), as_json=as_json)
 
 
 @app.command()
@@ -108,14 +118,28 @@ def list_(  # noqa: PLR0913 - one for each option
     session: Annotated[str | None, typer.Option(help="Only of this conversation.")] = None,
     waiting: Annotated[bool, typer.Option("--waiting", help="Only those that need you.")] = False,
     since: Annotated[datetime | None, typer.Option(help="Only created after this time.")] = None,
+    called: Annotated[
+        bool, typer.Option("--called", help="Also those that other Runs have called.")
+    ] = False,
     limit: Annotated[int, typer.Option(min=1, max=1000, help="At most so many.")] = 20,
     cursor: Annotated[str | None, typer.Option(help="Go on where a page ended.")] = None,
     as_json: Json = False,
 ) -> None:
-    """List Runs, newest first."""
+    """List Runs, newest first.
+
+    Runs that other Runs have called, as agents do, are left out unless you ask for --called,
+    --waiting or an --agent.
+    """
     found = commands.listing(
         settings(),
-        lambda: _filter(status, agent, session, since, waiting=waiting),
+        lambda: RunFilter(
+            status=status,
+            agent=agent,
+            session_id=session,
+            created_after=since,
+            waiting=waiting,
+            top_level=not (called or waiting or agent),
+        ),
         limit,
         cursor,
         as_json=as_json,
@@ -244,19 +268,6 @@ def worker(
 ) -> None:
     """Run a worker that serves agents. SIGTERM or Ctrl-C lets it drain, a second one ends it."""
     local.worker(local.with_agents(settings(), agents), health_port)
-
-
-def _filter(
-    status: RunStatus | None,
-    agent: str | None,
-    session: str | None,
-    since: datetime | None,
-    *,
-    waiting: bool,
-) -> RunFilter:
-    return RunFilter(
-        status=status, agent=agent, session_id=session, created_after=since, waiting=waiting
-    )
 
 
 def main() -> None:

@@ -6,7 +6,7 @@ from typing import TypeVar
 from pydantic import ValidationError
 from rich.text import Text
 
-from perdure.client.cli.commands import conclude, show_live
+from perdure.client.cli.following import conclude, show_live
 from perdure.client.cli.render import run_view, steps_list
 from perdure.client.cli.session import err, out, print_json
 from perdure.client.continuing import Fork

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 from rich.text import Text
 
-from perdure.client.cli.commands import show_live
+from perdure.client.cli.following import show_live
 from perdure.client.cli.render import run_view
 from perdure.client.cli.session import err, exit_of, out
 from perdure.client.manager import RunManager

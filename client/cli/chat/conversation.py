@@ -5,13 +5,21 @@ from dataclasses import dataclass
 from rich.text import Text
 
 from perdure.client.cli import session_views
+from perdure.client.cli.actions.deciding import login_name
+from perdure.client.cli.chat.deciding import Decision
 from perdure.client.cli.chat.live import Live
 from perdure.client.cli.chat.screen import Screen
-from perdure.client.cli.chat.turn import Message, Turn
+from perdure.client.cli.chat.turn import CANCEL_REASON, Message, Turn
+from perdure.client.deciding import OpenAction
 from perdure.client.manager import RunManager
 from perdure.client.sessions import SessionHandle
 from perdure.client.workers import require_worker
-from perdure.runs.errors import SessionBusy, SessionNotFound
+from perdure.runs.errors import (
+    ActionAlreadyResolved,
+    RunAlreadyTerminal,
+    SessionBusy,
+    SessionNotFound,
+)
 from perdure.runs.limits import Limits
 from perdure.runs.messages import UserMessage
 from perdure.sessions.contract import SessionReport
@@ -64,6 +72,8 @@ class Conversation:
         """The latest message, as long as it is not known to have begun."""
         self.has_begun = False
         """Whether there is such a Session."""
+        self._live: Live | None = None
+        """What is shown, or was shown last."""
 
     async def open(self) -> list[str]:
         """Show what was said so far, and follow what goes on; return what the user said.
@@ -99,8 +109,46 @@ class Conversation:
     async def join(self, run_id: str) -> None:
         """Follow a Run that somebody else has started, or this person earlier."""
         self.screen.note(f"Run {run_id} is going on; Ctrl-C cancels it.")
-        live = Live(self._manager, self.screen, with_input=True)
-        await Turn(self._manager, live.follow, self.screen.note).join(run_id)
+        self._live = Live(self._manager, self.screen, with_input=True)
+        await Turn(self._manager, self._live.follow, self.screen.note).join(run_id)
+
+    @property
+    def asking(self) -> OpenAction | None:
+        """What the person is to decide before the Run that goes on is followed further."""
+        return self._live.asking if self._live is not None else None
+
+    async def decide(self, asked: OpenAction, decision: Decision) -> None:
+        """Tell a Run what the person has decided.
+
+        Raises:
+            PerdureError: When it can't be told; what was decided elsewhere meanwhile is shown.
+        """
+        what, by = (asked.run_id, asked.action.action_id), login_name()
+        try:
+            match decision.verdict:
+                case "approved":
+                    await self._manager.approve(*what, by=by, arguments=decision.arguments)
+                case "rejected":
+                    await self._manager.reject(*what, by=by, note=decision.note)
+                case "answered":
+                    await self._manager.answer(*what, decision.answer, by=by)
+        except (ActionAlreadyResolved, RunAlreadyTerminal) as exc:
+            self.screen.note(str(exc), style="yellow")
+        if self._live is None or self._live.run is None:
+            return
+        self._live.mark_decided(asked)
+        if asked.run_id != self._live.run.run_id:  # no Event of the Run shown tells
+            self.screen.note(f"  {asked.action.action_id} of Run {asked.run_id} is decided.")
+
+    async def go_on(self, *, cancel: bool = False) -> None:
+        """Follow the Run further that had asked something, or cancel it first."""
+        if self._live is None or self._live.run is None:
+            return
+        run_id = self._live.run.run_id
+        if cancel:
+            await self._manager.cancel(run_id, CANCEL_REASON)
+            self._live.is_stopping = True
+        await Turn(self._manager, self._live.follow, self.screen.note).join(run_id)
 
     def message(self, text: str) -> Message:
         """Return a message; the same one again, if it is not known to have been said."""
@@ -117,8 +165,8 @@ class Conversation:
             PerdureError: As `SessionHandle.start_run`.
         """
         self.unsent = message = self.message(text)
-        live = Live(self._manager, self.screen, with_input=False)
-        turn = Turn(self._manager, live.follow, self.screen.note)
+        self._live = Live(self._manager, self.screen, with_input=False)
+        turn = Turn(self._manager, self._live.follow, self.screen.note)
         try:
             await turn.say(self.session, message, "reject")
         except SessionBusy as exc:

@@ -4,15 +4,29 @@ import asyncio
 import contextlib
 from datetime import UTC, datetime
 
+from perdure.client import deciding
+from perdure.client.cli.actions.views import decided
+from perdure.client.cli.actions.waits import noticing
 from perdure.client.cli.chat.screen import Screen
 from perdure.client.cli.chat.turn import CANCEL_REASON
 from perdure.client.cli.render import STYLES, cost, elapsed, progress, tokens, waiting
 from perdure.client.cli.session_views import said_by_user
 from perdure.client.cli.words import short
+from perdure.client.deciding import OpenAction
 from perdure.client.follow import PendingStep
 from perdure.client.manager import RunManager
 from perdure.runs.errors import EngineUnavailable, ErrorCode, RunError
-from perdure.runs.events import Event, RunPaused, RunQueued, StepCompleted, StepFailed, StepStarted
+from perdure.runs.events import (
+    ActionResolved,
+    Event,
+    HandedOff,
+    RunPaused,
+    RunQueued,
+    StepCompleted,
+    StepFailed,
+    StepStarted,
+)
+from perdure.runs.gate import open_actions
 from perdure.runs.run import Run
 from perdure.runs.status import RunStatus
 from perdure.runs.steps import ModelReply, Step, ToolCall
@@ -35,13 +49,21 @@ class Live:
         self._manager = manager
         self._screen = screen
         self._with_input = with_input
-        self._run: Run | None = None
+        self.run: Run | None = None
+        """As far as it is shown."""
+        self.is_stopping = False
+        """Whether nobody is asked any more."""
+        self._asked: dict[tuple[str, str], OpenAction] = {}
+        """What people are to decide, for it and the Runs below it."""
+        self._decided: set[tuple[str, str]] = set()
         self._shown = ""
         """What is shown of the present answer."""
         self._last_said = ""
 
     async def follow(self, run_id: str) -> Run:
-        """Show the Run until it has ended.
+        """Show the Run until it has ended, or until `asking` says that the person is to decide.
+
+        Called again, it goes on from there.
 
         *Cancellation*: does nothing to the Run.
 
@@ -49,25 +71,66 @@ class Live:
             RunNotFound: When there is no such Run.
             EngineUnavailable: When Temporal stays away.
         """
-        events = self._manager.events(run_id)
+        async with noticing(self._manager, run_id, self._notice):
+            if not await self._is_shown(run_id) and self.run is not None:
+                return self.run
+        run = await self._manager.get_run(run_id)
+        self._ended(run)
+        return run
+
+    async def _is_shown(self, run_id: str) -> bool:
+        """Show the Run to its end; tell whether it came that far."""
+        shown = -1 if self.run is None else self.run.last_event
+        events = self._manager.events(run_id, shown)
         upcoming = asyncio.ensure_future(anext(events, None))
         try:
             while True:
+                if self.asking is not None and await self._is_still_asked(self.asking):
+                    return False
                 done, _ = await asyncio.wait({upcoming}, timeout=self._pause_s)
                 if not done:
                     await self._look()
                     continue
                 event: Event | None = upcoming.result()
                 if event is None:
-                    break
-                self._run = self._run.apply(event) if self._run else Run.begin(event)
-                self._happened(self._run, event)
+                    return True
+                self.run = self.run.apply(event) if self.run else Run.begin(event)
+                self._happened(self.run, event)
                 upcoming = asyncio.ensure_future(anext(events, None))
         finally:
             upcoming.cancel()
-        run = await self._manager.get_run(run_id)
-        self._ended(run)
-        return run
+
+    @property
+    def asking(self) -> OpenAction | None:
+        """What the person is to decide now."""
+        if self.run is None or self.run.status.is_terminal:
+            return None
+        if self.is_stopping or self.run.cancel is not None:
+            return None
+        own = {each.action_id for each in open_actions(self.run)}
+        if any((self.run.run_id, each) in self._decided for each in own):
+            return None  # what came of it is to be shown first
+        for key, asked in self._asked.items():
+            is_shown = asked.run_id != self.run.run_id or asked.action.action_id in own
+            if is_shown and key not in self._decided:
+                return asked
+        return None
+
+    def mark_decided(self, asked: OpenAction) -> None:
+        """Take note that something was decided: it is not asked again."""
+        self._decided.add((asked.run_id, asked.action.action_id))
+
+    def _notice(self, asked: OpenAction) -> None:
+        self._asked[asked.run_id, asked.action.action_id] = asked
+
+    async def _is_still_asked(self, asked: OpenAction) -> bool:
+        """Tell whether nobody has decided it elsewhere; so it is not asked here any more."""
+        with contextlib.suppress(EngineUnavailable):
+            run = await self._manager.get_run(asked.run_id)
+            if asked in deciding.open_actions(run):
+                return True
+            self.mark_decided(asked)
+        return False
 
     @property
     def _pause_s(self) -> float:
@@ -84,6 +147,10 @@ class Live:
                 self._answered(run, event)
             case StepCompleted() | StepFailed():
                 self._screen.note(_executed(run, event.step))
+            case ActionResolved():
+                self._screen.note(f"  {event.action_id}: {decided(event.resolution)}")
+            case HandedOff():
+                self._screen.note(f"  ⇒ The agent {event.agent} goes on.")
             case RunPaused():
                 self._screen.note(waiting(event.waiting_on, run.run_id), style="yellow")
                 self._screen.note("Do that in another terminal; Ctrl-C cancels the Run.")
@@ -114,24 +181,24 @@ class Live:
         self._shown = text
 
     def _speaking(self) -> Step | None:
-        steps = self._run.steps if self._run is not None else ()
+        steps = self.run.steps if self.run is not None else ()
         return next((s for s in steps if s.status == "running" and s.kind == "model"), None)
 
     async def _look(self) -> None:
         """Show what the Events do not tell: words of an unfinished answer, the place in a queue."""
-        if self._run is None:
+        if self.run is None:
             return
         # A nicety: a server that restarts must not end the view.
         with contextlib.suppress(EngineUnavailable):
-            if self._run.status is RunStatus.PENDING:
+            if self.run.status is RunStatus.PENDING:
                 self._screen.passing(
-                    _before_its_start(await self._manager.get_run(self._run.run_id))
+                    _before_its_start(await self._manager.get_run(self.run.run_id))
                 )
                 return
-            running = [each for each in self._run.steps if each.status == "running"]
+            running = [each for each in self.run.steps if each.status == "running"]
             if not running:
                 return
-            told = await self._manager.pending_steps(self._run.run_id)
+            told = await self._manager.pending_steps(self.run.run_id)
             pending = {each.step: each for each in told}
             if (step := self._speaking()) is not None:
                 self._listen(step, pending.get(step.number))
@@ -158,7 +225,8 @@ class Live:
             self._screen.note(_cancelled(run), style=STYLES[run.status])
         elif run.error is not None:
             self._screen.note(f"{run.error.code}: {run.error}", style=STYLES[run.status])
-        self._screen.note(f"{tokens(run)} · {cost(run)} · {elapsed(run)} · {run.run_id}")
+        totals = tokens(run.usage), cost(run.usage), elapsed(run), run.run_id
+        self._screen.note(" · ".join(totals))
 
 
 def _doing(step: Step, pending: PendingStep | None = None) -> str:
@@ -166,6 +234,8 @@ def _doing(step: Step, pending: PendingStep | None = None) -> str:
     how_far = progress(pending) if pending is not None else ""
     if step.purpose == "compact":
         what = "summing up older messages"
+    if step.child_run_id is not None:
+        what += f" (Run {step.child_run_id})"
     took = datetime.now(UTC) - (step.started_at or datetime.now(UTC))
     return f"{what} … {took.total_seconds():.0f} s {how_far}".rstrip()
 

@@ -8,6 +8,7 @@ from collections.abc import Coroutine
 from typing import Any, TypeVar
 
 from perdure.client.cli.chat.conversation import Conversation
+from perdure.client.cli.chat.deciding import Asking
 from perdure.client.cli.chat.prompt import Prompt, unseen
 from perdure.client.cli.chat.slash import Leave, obey
 from perdure.client.cli.session import INTERRUPTED, report
@@ -28,6 +29,7 @@ class Loop:
         self._runner = runner
         self._conversation = conversation
         self._prompt = Prompt()
+        self._asking = Asking(self._prompt, conversation.screen)
 
     def run(self) -> int:
         """Talk until the person leaves; return the exit code.
@@ -38,6 +40,7 @@ class Loop:
         try:
             for text in self._do(self._conversation.open()):
                 self._prompt.remember(text)
+            self._decide()
             while True:
                 self._answer(self._asked())
         except (Leave, EOFError):
@@ -72,9 +75,30 @@ class Loop:
                 self._prompt.remember(text.strip())
                 self._do(self._conversation.say(text.strip()))
         except PerdureError as exc:
-            self._conversation.screen.end_line()
-            self._conversation.screen.passing("")
-            report(exc, as_json=False)
+            self._tell(exc)
+        self._decide()
+
+    def _decide(self) -> None:
+        """Let the person decide whatever the Run asks, until it has ended."""
+        while (asked := self._conversation.asking) is not None:
+            cancel = False
+            try:
+                decision = self._asking.decision(asked)
+                self._do(self._conversation.decide(asked, decision))
+            except PerdureError as exc:
+                self._tell(exc)
+                continue
+            except KeyboardInterrupt:
+                cancel = True
+            try:
+                self._do(self._conversation.go_on(cancel=cancel))
+            except PerdureError as exc:
+                self._tell(exc)
+
+    def _tell(self, exc: PerdureError) -> None:
+        self._conversation.screen.end_line()
+        self._conversation.screen.passing("")
+        report(exc, as_json=False)
 
     def _do(self, work: Coroutine[Any, Any, T]) -> T:
         try:

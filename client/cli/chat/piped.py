@@ -3,19 +3,17 @@
 import asyncio
 import sys
 from collections.abc import Iterator
+from functools import partial
 
 from rich.text import Text
 
 from perdure.client.cli.chat.turn import Message, Turn
-from perdure.client.cli.commands import conclude
-from perdure.client.cli.render import waiting
+from perdure.client.cli.following import conclude, until_ended
 from perdure.client.cli.session import INTERRUPTED, err, exit_of
 from perdure.client.manager import RunManager
 from perdure.client.sessions import SessionHandle
 from perdure.runs.errors import InvalidRequest
-from perdure.runs.events import RunPaused
 from perdure.runs.limits import Limits
-from perdure.runs.run import Run
 
 
 class Piped:
@@ -47,7 +45,7 @@ class Piped:
             if not line.strip():
                 continue
             message = Message(line.strip(), agent, model, limits)
-            turn = Turn(self._manager, self._follow, _tell)
+            turn = Turn(self._manager, partial(until_ended, self._manager), _tell)
             try:
                 # It waits for its turn: nobody is there to decide otherwise.
                 run = self._runner.run(turn.say(self._session, message, "enqueue"))
@@ -58,12 +56,6 @@ class Piped:
             if turn.was_interrupted:
                 break
         return code
-
-    async def _follow(self, run_id: str) -> Run:
-        async for event in self._manager.events(run_id):
-            if isinstance(event, RunPaused):
-                _tell(waiting(event.waiting_on, run_id))
-        return await self._manager.get_run(run_id)
 
 
 def _lines() -> Iterator[str]:

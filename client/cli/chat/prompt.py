@@ -31,17 +31,22 @@ class Prompt:
             self._editor.parse_and_bind("set enable-bracketed-paste on")
             self._editor.set_auto_history(False)
 
-    def read(self, prefill: str = "") -> str:
+    def read(self, prefill: str = "", *, prompt: str = PROMPT, fresh: bool = False) -> str:
         r"""Return what is typed next; a `\` at the end of a line goes on in the next one.
 
         Args:
             prefill: Stands there already, to be changed or sent.
+            prompt: Stands before it.
+            fresh: Drop what was typed before.
 
         Raises:
             EOFError: For Ctrl-D in an empty line.
             KeyboardInterrupt: For Ctrl-C; `was_empty` tells whether anything was typed by then.
         """
-        lines = [self._line(PROMPT, prefill)]
+        if fresh:
+            with contextlib.suppress(OSError, ValueError, termios.error):
+                termios.tcflush(sys.stdin.fileno(), termios.TCIFLUSH)
+        lines = [self._line(prompt, prefill)]
         while lines[-1].endswith("\\"):
             lines[-1] = lines[-1][:-1]
             lines.append(self._line(MORE, ""))

@@ -2,7 +2,7 @@
 
 import sys
 
-from rich.console import Console
+from rich.console import Console, RenderableType
 from rich.text import Text
 
 from perdure.client.cli.words import visible
@@ -39,12 +39,13 @@ class Screen:
         if self._in_line:
             self.write("\n")
 
-    def note(self, line: str | Text, style: str = "dim") -> None:
-        """Show a line that stays."""
+    def note(self, line: RenderableType, style: str = "dim") -> None:
+        """Show a line that stays, or more than one."""
         self.end_line()
         self.passing("")
-        said = line if isinstance(line, Text) else Text(visible(line), style=style)
-        self._notes.print(said, soft_wrap=True)
+        said = Text(visible(line), style=style) if isinstance(line, str) else line
+        # Whatever has a shape of its own must not be wrapped by the terminal.
+        self._notes.print(said, soft_wrap=isinstance(said, Text))
 
     def passing(self, line: str) -> None:
         """Show a line that goes away with whatever is shown next; not within an answer."""

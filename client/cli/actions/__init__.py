@@ -1,0 +1,1 @@
+"""What people are to decide: shown, and decided, on the command line."""
