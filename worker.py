@@ -24,6 +24,7 @@ from perdure.activities.model import ModelActivities, Models
 from perdure.activities.pace import Pace
 from perdure.activities.pricing import Prices
 from perdure.activities.session import SessionActivities
+from perdure.activities.shown_files import ShownFiles
 from perdure.activities.threads import Threads
 from perdure.activities.tool import Surroundings, ToolActivity, tool_activity
 from perdure.activities.transcripts import Transcripts
@@ -83,10 +84,11 @@ def build(
     texts, known = StoredTexts(client.data_converter, client.namespace), settings.secret_values
     given = Surroundings(registry.agent, Threads(), chat.redact, remembered, texts.keep, known)
     servers = _mcp_servers(registry, lambda tool: tool_activity(tool, given))
+    files = ShownFiles(texts.read_bytes)
     model = ModelActivities(
         registry,
         chat,
-        Models(settings.model or DEFAULT_MODEL, Prices(settings.prices), pace),
+        Models(settings.model or DEFAULT_MODEL, Prices(settings.prices), pace, files),
         remembered,
         servers,
     )

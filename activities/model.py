@@ -15,6 +15,7 @@ from perdure.activities.pace import Pace
 from perdure.activities.pricing import Prices
 from perdure.activities.received import Received
 from perdure.activities.request_body import request_body
+from perdure.activities.shown_files import Shown, ShownFiles
 from perdure.activities.terms import terms_of
 from perdure.activities.toolbox import ToolSource
 from perdure.activities.transcripts import Transcripts
@@ -38,11 +39,13 @@ class Models:
         default: For agents that name none.
         prices: What they cost.
         pace: When calls to them go out.
+        files: What they are shown of files.
     """
 
     default: str
     prices: Prices
     pace: Pace
+    files: ShownFiles
 
 
 class ModelActivities:
@@ -88,8 +91,10 @@ class ModelActivities:
         transcript = await self.transcripts.load(run_id, request, _page)
         terms = terms_of(agent, request, model)
         call = Call(agent, request, model, terms, Progress.before(), agent)
+        async with heartbeats(lambda: _waiting(call)):
+            shown = await self._models.files.shown(transcript, agent.profile, request)
         try:
-            reply = await self._asked(call, transcript.wired)
+            reply = await self._asked(call, shown)
         except ApplicationError as exc:
             failures = call.before.failures + 1
             # Another model would not have the tools either.
@@ -101,12 +106,12 @@ class ModelActivities:
         self.transcripts.keep(run_id, transcript)
         return reply.model_copy(update={"mark": transcript.mark})
 
-    async def _asked(self, call: Call, messages: list[bytes]) -> ModelReply:
+    async def _asked(self, call: Call, shown: Shown) -> ModelReply:
         answer = Answer()
         try:
             async with heartbeats(lambda: _so_far(call, answer)):
                 call = await self._equipped(call, answer)
-                received = await self._received(call, messages, answer)
+                received = await self._received(call, shown, answer)
             return self._answering.reply(call, answer, Outcome(received))
         except asyncio.CancelledError:
             if not stopped_by_cancel():
@@ -123,11 +128,11 @@ class ModelActivities:
             activity.heartbeat(_so_far(call, answer).model_copy(update=told))
             raise
 
-    async def _received(self, call: Call, messages: list[bytes], answer: Answer) -> Received:
-        body = request_body(call.agent, call.model, messages, call.request, call.offered)
+    async def _received(self, call: Call, shown: Shown, answer: Answer) -> Received:
+        body = request_body(call.agent, call.model, shown.messages, call.request, call.offered)
         turn = self._models.pace.turn(
             call.model,
-            body,
+            len(body) - shown.surplus,
             call.agent.max_output_tokens,
             answer,
             who=activity.info().workflow_id or "",
@@ -154,6 +159,11 @@ class ModelActivities:
             missing = f"The worker has no agent {name!r}; it has: {known}."
             raise failed(error(ErrorCode.AGENT_NOT_FOUND, missing))
         return agent
+
+
+def _waiting(call: Call) -> Progress:
+    """Return the progress of an attempt whose request has not gone out."""
+    return call.before.model_copy(update={"attempt": activity.info().attempt})
 
 
 def _so_far(call: Call, answer: Answer) -> Progress:

@@ -61,7 +61,7 @@ class Pace:
 
     @asynccontextmanager
     async def turn(
-        self, model: str, body: bytes, longest: int | None, answer: Answer, *, who: str = ""
+        self, model: str, size: int, longest: int | None, answer: Answer, *, who: str = ""
     ) -> AsyncIterator[None]:
         """Wait until a request may go out; the block sends it.
 
@@ -69,7 +69,7 @@ class Pace:
 
         Args:
             model: Whose limits count.
-            body: The request in wire form.
+            size: Bytes of the request that are text, or count as such.
             longest: Tokens that the answer may have, where the agent limits them.
             answer: Filled in by the block.
             who: The Run. One alone waits only as long as the provider asks for; several that
@@ -77,7 +77,7 @@ class Pace:
         """
         lane = self._lane(model)
         answer.waiting = True
-        call = await lane.admit(len(body) // BYTES_PER_TOKEN, longest, who)
+        call = await lane.admit(size // BYTES_PER_TOKEN, longest, who)
         answer.waiting = False
         try:
             yield

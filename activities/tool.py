@@ -14,6 +14,7 @@ from perdure.activities.gate import refusal
 from perdure.activities.heartbeat import Progress, heartbeats, stopped_by_cancel
 from perdure.activities.redaction import Redactor
 from perdure.activities.threads import Threads, WorkerBusy, harmless
+from perdure.activities.tool_files import has_files, without_files
 from perdure.activities.transcripts import Transcripts
 from perdure.agents.agent import Agent
 from perdure.agents.context import ToolContext
@@ -21,6 +22,7 @@ from perdure.agents.tool import AnyTool
 from perdure.runs import contract
 from perdure.runs.contract import ToolRequest
 from perdure.runs.errors import ErrorCode, RunError, StorageUnavailable, ToolRefused, error
+from perdure.runs.files import FileRef
 from perdure.runs.limits import DEFAULT_TOOL_S, MAX_FULL_RESULT_BYTES, MAX_RESULT_BYTES
 from perdure.runs.messages import ToolMessage, without_lone_surrogates
 from perdure.runs.steps import StoredText, ToolReply, error_text
@@ -81,8 +83,13 @@ def tool_activity(tool: AnyTool, given: Surroundings) -> ToolActivity:
                     if refused is not None:
                         return _problem(refused, attempt)
                     made = await _executed(tool, request, given.threads, context)
+                    files: tuple[FileRef, ...] = ()
+                    if has_files(made):
+                        value, files = await without_files(made, given.keep)
+                        made = _utf8(value)
                     raw = redact.known_in(_edited(request) + made)
-                    return await _reply(raw, attempt, request.step, given.keep)
+                    reply = await _reply(raw, attempt, request.step, given.keep)
+                    return reply.model_copy(update={"files": files})
         except asyncio.CancelledError:
             context.cancel()
             if not stopped_by_cancel():
@@ -139,20 +146,27 @@ def _so_far(context: ToolContext) -> Progress:
 
 async def _executed(
     tool: AnyTool, request: ToolRequest, threads: Threads, context: ToolContext
-) -> bytes:
-    """Return what the model reads. The value itself is let go of: it may take 100 MB."""
+) -> Any:
+    """Return what a tool brings: as UTF-8, unless there are files in it.
+
+    The value itself is let go of: it may take 100 MB.
+    """
     arguments = tool.keyword_arguments(request.arguments, context)
     if tool.is_async:
-        return _utf8(await _awaited(tool.function(**arguments)))
+        return _written(await _awaited(tool.function(**arguments)))
     # A cancelled Run does not wait for the thread: it can't be stopped, its result is dropped.
     made = await threads.run(partial(_called, tool, arguments), f"tool {tool.name}")
-    return made if isinstance(made, bytes) else _utf8(await _awaited(made))
+    return _written(await _awaited(made)) if isinstance(made, Awaitable) else made
 
 
-def _called(tool: AnyTool, arguments: dict[str, Any]) -> bytes | Awaitable[Any]:
+def _called(tool: AnyTool, arguments: dict[str, Any]) -> Any:
     value = tool.function(**arguments)
     # Written in the thread, too: a generator still runs the tool's code, and large data takes long.
-    return value if isinstance(value, Awaitable) else _utf8(value)
+    return value if isinstance(value, Awaitable) else _written(value)
+
+
+def _written(value: Any) -> Any:
+    return value if has_files(value) else _utf8(value)
 
 
 async def _awaited(value: Awaitable[Any]) -> Any:

@@ -10,7 +10,15 @@ from perdure.activities.failure import failed
 from perdure.activities.lru import ByteLru
 from perdure.runs.contract import ModelRequest, TranscriptPage, TranscriptPageRequest
 from perdure.runs.errors import ErrorCode, error
-from perdure.runs.messages import MessageReference, SentMessage, ToolMessage, digest, wire
+from perdure.runs.files import FileRef, chars
+from perdure.runs.messages import (
+    MessageReference,
+    SentMessage,
+    ToolMessage,
+    UserMessage,
+    digest,
+    wire,
+)
 from perdure.runs.steps import Mark
 from perdure.runs.transcript import advance
 
@@ -30,6 +38,8 @@ class Transcript:
     def __init__(self, wired: list[bytes] | None = None, marks: list[Mark] | None = None) -> None:
         self.wired = wired or []
         self.marks = marks or [Mark()]
+        self.places: dict[str, FileRef] = {}
+        """Where the files are that its messages name, by their SHA-256."""
 
     @property
     def mark(self) -> Mark:
@@ -39,12 +49,17 @@ class Transcript:
     @property
     def size(self) -> int:
         """Bytes that keeping it takes, roughly."""
-        return sum(map(len, self.wired)) + 300 * len(self.marks)
+        return sum(map(len, self.wired)) + 300 * len(self.marks) + chars(self.places.values())
 
     def append(self, wired: bytes) -> None:
         """Add one message."""
         self.wired.append(wired)
         self.marks.append(advance(self.mark, wired))
+
+    def learn(self, message: SentMessage) -> None:
+        """Remember where the files of a message are, which its wire form does not say."""
+        if isinstance(message, UserMessage):
+            self.places.update({file.sha256: file for file in message.files if file.sha256})
 
     def holds(self, mark: Mark) -> bool:
         """Tell whether its first `mark.count` messages are the ones that `mark` stands for."""
@@ -52,7 +67,9 @@ class Transcript:
 
     def up_to(self, mark: Mark) -> "Transcript":
         """Return a copy that ends at `mark`; this one stays as it is."""
-        return Transcript(self.wired[: mark.count], self.marks[: mark.count + 1])
+        copy = Transcript(self.wired[: mark.count], self.marks[: mark.count + 1])
+        copy.places |= self.places
+        return copy
 
 
 class Transcripts:
@@ -83,6 +100,8 @@ class Transcripts:
         transcript = cached.up_to(request.after) if cached and known else Transcript()
         if request.messages is not None and transcript.mark == request.after:
             new = [self._wired(message) for message in request.messages]
+            for message in request.messages:
+                transcript.learn(message)
             if None not in new:
                 for wired in filter(None, new):
                     transcript.append(wired)
@@ -117,5 +136,6 @@ async def _read_rest(transcript: Transcript, read: PageReader) -> None:
     while start is not None:
         page = await read(TranscriptPageRequest(start=start))
         for message in page.messages:
+            transcript.learn(message)
             transcript.append(wire(message))
         start = page.next_start

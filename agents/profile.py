@@ -16,6 +16,13 @@ class ModelProfile:
     stream_usage: bool = True
     """Ask for token counts (`stream_options`); False for proxies that refuse the parameter.
     Usage is then unknown, unless the server reports it unasked."""
+    images: bool = True
+    """Whether it reads images. A Run that is started with something its model can't read is
+    refused `unsupported_file`; of anything else of the kind, the model is told that it is there."""
+    documents: bool = True
+    """The same of PDF files."""
+    audio: bool = True
+    """The same of WAV and MP3 files."""
     echo_fields: tuple[str, ...] = ()
     """Fields of the model's messages that it wants back, such as `reasoning_content`: sent with
     the message that they came with, empty where one had none. Up to 64 KiB of text each."""

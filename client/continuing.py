@@ -3,14 +3,17 @@
 from temporalio.client import Client
 
 from perdure.client import asking, follow
+from perdure.client.files import placed
 from perdure.client.launch import Launch, launch
 from perdure.client.workers import require_worker
 from perdure.runs import record
 from perdure.runs.contract import Resumption, RunRequest
 from perdure.runs.decide import Finish, decide
 from perdure.runs.errors import InvalidRequest, RunAlreadyExists, RunNotResumable, SessionNotFound
+from perdure.runs.files import FileRef
 from perdure.runs.fork import agent_at, checkpoint
 from perdure.runs.frozen import Frozen
+from perdure.runs.given_file import File, checked_files
 from perdure.runs.limits import Limits, OnLimit, Timeouts
 from perdure.runs.messages import without_lone_surrogates
 from perdure.runs.run import Run
@@ -78,6 +81,8 @@ class Fork(Frozen):
     step: int | None = None
     """The last Step that is taken over; the latest when not given."""
     message: str | None = None
+    files: tuple[File, ...] = ()
+    """What the message comes with, or the input in its place."""
     agent: str | None = None
     model: str | None = None
     limits: Limits = Limits()
@@ -91,10 +96,11 @@ async def fork(client: Client, task_queue: str, run_id: str, new_id: str, change
     Raises:
         InvalidRequest: When there is no such Step, or nothing would be left to do.
     """
-    if changed.message is not None and not changed.message.strip():
+    if changed.message is not None and not (changed.message.strip() or changed.files):
         raise InvalidRequest("The message is empty.", hint="Say what is to be different.")
     run = await follow.latest(client, run_id)
-    start = forked_start(run, changed)
+    files = await placed(client, checked_files(changed.files), new_id)
+    start = forked_start(run, changed, files)
     begun = Run.begin(record.queued(new_id, start, run.created_at))
     after = decide(begun.apply(record.started(begun, run.created_at)))
     if isinstance(after, Finish):
@@ -105,7 +111,7 @@ async def fork(client: Client, task_queue: str, run_id: str, new_id: str, change
     await launch(client, task_queue, Launch(new_id, RunRequest(start=start), begun))
 
 
-def forked_start(run: Run, changed: Fork) -> RunStart:
+def forked_start(run: Run, changed: Fork, files: tuple[FileRef, ...] = ()) -> RunStart:
     """Return what a fork of `run` starts with."""
     step = len(run.steps) if changed.step is None else changed.step
     before = agent_at(run, step)
@@ -114,10 +120,13 @@ def forked_start(run: Run, changed: Fork) -> RunStart:
     limits = changed.limits.over(run.limits) if same_agent else changed.limits
     timeouts = changed.timeouts.over(run.timeouts) if same_agent else changed.timeouts
     message = changed.message and without_lone_surrogates(changed.message)
-    done = checkpoint(run, step, message)
+    if message is None and files and step > 0:
+        message = ""
+    done = checkpoint(run, step, message, files)
     return RunStart(
         agent=changed.agent or before,
         input=message if message and step == 0 else run.input_message,
+        files=files if files and step == 0 else run.input_files,
         model=changed.model or (run.model if same_agent else None),
         on_limit=changed.on_limit or (run.on_limit if same_agent else None),
         on_unknown=run.on_unknown if same_agent else None,

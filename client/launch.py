@@ -2,7 +2,7 @@
 
 import hashlib
 import secrets
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TypedDict, Unpack
@@ -12,11 +12,13 @@ from temporalio.exceptions import WorkflowAlreadyStartedError
 from temporalio.service import RPCError
 
 from perdure.client import asking, follow
+from perdure.client.files import placed
 from perdure.client.starting import checked, checked_id, checked_key
 from perdure.client.workers import require_worker
 from perdure.runs import record
 from perdure.runs.contract import REQUEST_MEMO, RunRequest
 from perdure.runs.errors import IdempotencyConflict, RunAlreadyExists
+from perdure.runs.given_file import File, checked_files
 from perdure.runs.limits import Limits, OnLimit, Timeouts
 from perdure.runs.run import Run
 from perdure.runs.start import ContextBundle, RunStart
@@ -52,18 +54,21 @@ class Asked:
         run_id: Its id, where the caller has chosen one.
         key: Idempotency key.
         on_busy: What happens when another Run of its Session is going on.
+        files: What its input comes with; `start` names them, and does not say where they are.
     """
 
     start: RunStart
     run_id: str | None = None
     key: str | None = None
     on_busy: OnBusy = "reject"
+    files: tuple[File, ...] = ()
 
 
 class RunOptions(TypedDict, total=False):
     """Options of a Run, as `RunManager.start_run` has them."""
 
     run_id: str | None
+    files: Sequence[File]
     context: ContextBundle | None
     model: str | None
     limits: Limits | None
@@ -84,9 +89,11 @@ def asked_for(
             unusable.
     """
     run_id, key = options.get("run_id"), options.get("idempotency_key")
+    files = checked_files(options.get("files") or ())
     given = RunStart(
         agent=checked_id("agent", agent),
         input=text,
+        files=tuple(file.reference().unplaced for file in files),
         session_id=checked_id("session", session_id) if session_id else None,
         context=options.get("context") or ContextBundle(),
         model=options.get("model"),
@@ -100,6 +107,7 @@ def asked_for(
         run_id=checked_id("Run", run_id) if run_id else None,
         key=checked_key(key) if key is not None else None,
         on_busy=options.get("on_busy", "reject"),
+        files=files,
     )
 
 
@@ -146,16 +154,17 @@ async def start(client: Client, task_queue: str, asked: Asked) -> StartedRun:
     """
     start, key = asked.start, asked.key
     digest = asking.digest(start, asked.on_busy, asked.run_id) if key else ""
+    run_id = asked.run_id or (_id_of(key) if key and start.session_id is None else new_id())
+    start = start.model_copy(update={"files": await placed(client, asked.files, run_id)})
     if start.session_id is not None:
         request = StartRequest(
-            run_id=asked.run_id or new_id(),
+            run_id=run_id,
             start=start,
             on_busy=asked.on_busy,
             key=key or "",
             digest=digest,
         )
         return await asking.start_run(client, task_queue, request)
-    run_id = asked.run_id or (_id_of(key) if key else new_id())
     run = Run.begin(record.queued(run_id, start, datetime.now(UTC)))
     try:
         await launch(client, task_queue, Launch(run_id, RunRequest(start=start), run, digest))

@@ -31,7 +31,7 @@ def checked(start: RunStart) -> RunStart:
     Raises:
         InvalidRequest: When the input is empty, or something too large, too deep or no JSON.
     """
-    if not start.input.strip():
+    if not start.input.strip() and not start.files:
         raise InvalidRequest("The input is empty.", hint="Say what the agent is to do.")
     if len(start.context.messages) > MAX_CONTEXT_MESSAGES:
         raise _too_large(

@@ -1,13 +1,16 @@
 """Steering: the part of `RunManager` with which people talk to a Run that is going on."""
 
 import secrets
+from collections.abc import Sequence
 
 from temporalio.client import Client
 
 from perdure.client.changing import Change, changed
+from perdure.client.files import placed
 from perdure.client.starting import checked_reason
 from perdure.runs import contract, steering
 from perdure.runs.contract import MessageRequest, PauseRequest, UnpauseRequest
+from perdure.runs.given_file import File, checked_files
 from perdure.runs.messages import without_lone_surrogates
 from perdure.runs.run import Run
 
@@ -18,7 +21,14 @@ class Steering:
     client: Client
     task_queue: str
 
-    async def send_message(self, run_id: str, text: str, *, message_id: str | None = None) -> Run:
+    async def send_message(
+        self,
+        run_id: str,
+        text: str,
+        *,
+        message_id: str | None = None,
+        files: Sequence[File] = (),
+    ) -> Run:
         """Say something to a Run while it goes on; return it as it stands then.
 
         The message joins before the next model call: after the answer that is under way, and
@@ -31,6 +41,7 @@ class Steering:
             run_id: Which Run.
             text: What the user says.
             message_id: Chosen by us when not given.
+            files: What the message comes with.
 
         Raises:
             RunNotFound: When there is no such Run.
@@ -42,7 +53,11 @@ class Steering:
             EngineUnavailable: When Temporal does not answer.
         """
         chosen = message_id if message_id is not None else f"msg_{secrets.token_hex(10)}"
-        request = MessageRequest(text=without_lone_surrogates(text), message_id=chosen)
+        request = MessageRequest(
+            text=without_lone_surrogates(text),
+            message_id=chosen,
+            files=await placed(self.client, checked_files(files), run_id),
+        )
         change = Change(
             contract.SEND_MESSAGE_UPDATE,
             request,

@@ -1,4 +1,4 @@
-"""Texts that are too large for Temporal, in the same storage as its payloads.
+"""Texts and files that are too large for Temporal, in the same storage as its payloads.
 
 They are handed around by reference, never as payloads: only who asks for one reads it.
 """
@@ -18,8 +18,8 @@ from temporalio.converter import (
 
 from perdure.runs.contract import RUN_WORKFLOW
 from perdure.runs.errors import ConfigurationError
+from perdure.runs.files import StoredText
 from perdure.runs.limits import MAX_FULL_RESULT_BYTES
-from perdure.runs.steps import StoredText
 
 ENCODING = b"binary/zlib-text"
 
@@ -43,7 +43,7 @@ class StoredTexts:
         self._namespace = namespace
 
     async def keep(self, text: bytes, run_id: str) -> StoredText:
-        """Store a text of a Run, given as UTF-8.
+        """Store something of a Run: a text, given as UTF-8, or the content of a file.
 
         Raises:
             StorageUnavailable: When it can't be written.
@@ -60,6 +60,14 @@ class StoredTexts:
         """Return a text.
 
         Raises:
+            PerdureError: As `read_bytes`.
+        """
+        return (await self.read_bytes(stored)).decode()
+
+    async def read_bytes(self, stored: StoredText) -> bytes:
+        """Return what was kept.
+
+        Raises:
             ConfigurationError: When it was kept in a storage that is not configured here.
             StorageUnavailable: When it is not there.
         """
@@ -68,7 +76,7 @@ class StoredTexts:
         [payload] = await self._driver(stored.driver).retrieve(context, [claim])
         if self._codec is not None:
             [payload] = await self._codec.decode([payload])
-        return (await asyncio.to_thread(_inflated, payload.data)).decode()
+        return await asyncio.to_thread(_inflated, payload.data)
 
     def _driver(self, name: str) -> StorageDriver:
         for driver in self._storage.drivers:

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from perdure.runs.actions import Action, Resolution
     from perdure.runs.errors import ErrorCode, PerdureError, RunError, SessionBusy
     from perdure.runs.events import Event
+    from perdure.runs.files import FileRef
+    from perdure.runs.given_file import File
     from perdure.runs.limits import Limits, Timeouts
     from perdure.runs.retries import RetryRule
     from perdure.runs.run import Run
@@ -40,6 +42,8 @@ _HOMES = {
     "ContextBundle": "perdure.runs.start",
     "ErrorCode": "perdure.runs.errors",
     "Event": "perdure.runs.events",
+    "File": "perdure.runs.given_file",
+    "FileRef": "perdure.runs.files",
     "Fork": "perdure.client.continuing",
     "HttpServer": "perdure.agents.mcp",
     "Limits": "perdure.runs.limits",
@@ -82,6 +86,8 @@ __all__ = [
     "ContextBundle",
     "ErrorCode",
     "Event",
+    "File",
+    "FileRef",
     "Fork",
     "HttpServer",
     "Limits",

@@ -3,8 +3,10 @@
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
+from perdure.runs import files
 from perdure.runs.events import RunStarted
 from perdure.runs.limits import DEFAULT_QUEUE_S
+from perdure.runs.messages import Message, UserMessage
 from perdure.runs.start import ContextBundle, RunStart, SessionShare
 from perdure.runs.status import WaitingOn
 
@@ -14,7 +16,17 @@ if TYPE_CHECKING:
 
 def chars(context: ContextBundle) -> int:
     """Return how many characters the messages of a context hold."""
-    return sum(len(message.content or "") for message in context.messages)
+    return sum(_chars(message) for message in context.messages)
+
+
+def opened(start: RunStart) -> int:
+    """Return how many characters a Run holds by what its caller gave."""
+    return len(start.input) + files.chars(start.files) + chars(start.context)
+
+
+def _chars(message: Message) -> int:
+    given = message.files if isinstance(message, UserMessage) else ()
+    return len(message.content or "") + files.chars(given)
 
 
 def queue(start: RunStart, at: datetime) -> WaitingOn | None:

@@ -17,6 +17,7 @@ class ErrorCode(StrEnum):
     MODEL_NOT_FOUND = "model_not_found"
     PROVIDER_REFUSED_REQUEST = "invalid_request"
     CONTEXT_OVERFLOW = "context_overflow"
+    UNSUPPORTED_FILE = "unsupported_file"
     CONTENT_FILTERED = "content_filtered"
     REFUSED = "refused"
     OUTPUT_TRUNCATED = "output_truncated"

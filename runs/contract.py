@@ -9,6 +9,7 @@ from typing import Any
 from perdure.runs.actions import Approved, Resolution
 from perdure.runs.errors import RunError
 from perdure.runs.events import CancelMode, StoppedBy
+from perdure.runs.files import FileRef
 from perdure.runs.frozen import Frozen
 from perdure.runs.limits import MAX_PAGE_BYTES, Limits, Terms, Timeouts
 from perdure.runs.messages import Message, SentMessage
@@ -167,6 +168,7 @@ class MessageRequest(Frozen):
     text: str
     message_id: str
     """Chosen by the sender; a message that comes twice is heard once."""
+    files: tuple[FileRef, ...] = Field((), exclude_if=is_nothing)
 
 
 class PauseRequest(Frozen):

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, Optional
 
 from perdure.runs.actions import Action, Resolution
 from perdure.runs.errors import RunError
+from perdure.runs.files import FileRef
 from perdure.runs.frozen import Frozen
 from perdure.runs.limits import Limits, Timeouts
 from perdure.runs.policy import is_nothing
@@ -163,6 +164,7 @@ class MessageAccepted(EventBase):
     type: Literal["run.message.accepted"] = "run.message.accepted"
     message_id: str
     text: str
+    files: tuple[FileRef, ...] = Field((), exclude_if=is_nothing)
 
 
 class PauseRequested(EventBase):

@@ -1,13 +1,16 @@
 """Where a fork begins: a Run as it stood after one of its Steps."""
 
 from perdure.runs.errors import ErrorCode, InvalidRequest, error
+from perdure.runs.files import FileRef
 from perdure.runs.run import Run
 from perdure.runs.start import Checkpoint, FollowUp
 from perdure.runs.steps import ToolCall
 from perdure.runs.transcript import last_answer
 
 
-def checkpoint(run: Run, step: int, message: str | None = None) -> Checkpoint:
+def checkpoint(
+    run: Run, step: int, message: str | None = None, files: tuple[FileRef, ...] = ()
+) -> Checkpoint:
     """Return what a fork takes over: everything up to a Step, and what is said instead.
 
     Calls that had been asked for by then, but executed later, are executed by the fork; with a
@@ -17,6 +20,7 @@ def checkpoint(run: Run, step: int, message: str | None = None) -> Checkpoint:
         run: The original; stays as it is.
         step: The last Step that is taken over; 0 takes nothing but the opening.
         message: What the user says at that point.
+        files: What that comes with.
 
     Raises:
         InvalidRequest: When there is no such Step, or one up to it is still running.
@@ -41,7 +45,7 @@ def checkpoint(run: Run, step: int, message: str | None = None) -> Checkpoint:
     follow_ups = tuple(each for each in run.follow_ups if each.after_step <= last)
     if message is not None and step > 0:
         calls = [call.settled(_NOT_EXECUTED) for call in calls]
-        follow_ups += (FollowUp(after_step=step, text=message),)
+        follow_ups += (FollowUp(after_step=step, text=message, files=files),)
     return Checkpoint(
         steps=steps,
         tool_calls=tuple(calls),

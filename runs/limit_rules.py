@@ -164,8 +164,12 @@ def _going_in_circles(run: Run) -> RunError | None:
     )
 
 
+def _content(call: ToolCall) -> list[str]:
+    return [file.sha256 for file in call.files]
+
+
 def _is_same(call: ToolCall, other: ToolCall) -> bool:
-    if call.name != other.name or call.result != other.result:
+    if call.name != other.name or call.result != other.result or _content(call) != _content(other):
         return False
     return call.arguments == other.arguments or (
         json.loads(call.arguments) == json.loads(other.arguments)

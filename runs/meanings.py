@@ -54,6 +54,11 @@ MEANINGS: dict[ErrorCode, tuple[str, Retried, str]] = {
         "no",
         "Use a model with a larger window, or start with less.",
     ),
+    ErrorCode.UNSUPPORTED_FILE: (
+        "The Run was started with a file that the agent's model can't read.",
+        "no",
+        "Use an agent whose model can, or give the content as text.",
+    ),
     ErrorCode.CONTENT_FILTERED: (
         "The provider's content filter stopped the answer.",
         "no",
@@ -141,11 +146,7 @@ MEANINGS: dict[ErrorCode, tuple[str, Retried, str]] = {
         "no",
         "Raise timeouts.queue_s, or start it again.",
     ),
-    ErrorCode.TERMINATED: (
-        "An operator terminated the Run in Temporal.",
-        "no",
-        "Start it again.",
-    ),
+    ErrorCode.TERMINATED: ("An operator terminated the Run in Temporal.", "no", "Start it again."),
     ErrorCode.INTERNAL: (
         "A fault in the engine.",
         "no",

@@ -9,7 +9,9 @@ import hashlib
 import json
 from typing import Annotated, Any, Literal
 
+from perdure.runs.files import FileRef
 from perdure.runs.frozen import Frozen
+from perdure.runs.policy import is_nothing
 from pydantic import Field
 
 
@@ -18,6 +20,7 @@ class UserMessage(Frozen):
 
     role: Literal["user"] = "user"
     content: str
+    files: tuple[FileRef, ...] = Field((), exclude_if=is_nothing)
 
 
 class MessageCall(Frozen):
@@ -63,11 +66,14 @@ def wire(message: UserMessage | AssistantMessage | ToolMessage) -> bytes:
 
     The same message always gives the same bytes: the transcript digest is made of them.
     An empty `tool_calls` list never leaves us (providers refuse it), and `content` is null
-    only beside tool calls. Extra fields stand first and apart: `outgoing` knows who gets them.
+    only beside tool calls. Extra fields and files stand first and apart: `outgoing` knows who
+    gets the one, `shown_files` what becomes of the other.
     """
     body: dict[str, Any] = {"role": message.role}
     match message:
         case UserMessage():
+            if message.files:
+                body["files"] = [file.identity for file in message.files]
             body["content"] = message.content
         case ToolMessage():
             body["tool_call_id"] = message.tool_call_id

@@ -9,7 +9,8 @@ from perdure.runs.contract import (
     TranscriptPage,
     TranscriptPageRequest,
 )
-from perdure.runs.messages import Message, wire
+from perdure.runs.files import chars
+from perdure.runs.messages import Message, UserMessage, wire
 from perdure.runs.run import Run
 from perdure.runs.steps import Step, ToolCall
 from perdure.runs.transcript import messages
@@ -69,6 +70,7 @@ def page_of(found: Iterable[Message], request: TranscriptPageRequest) -> Transcr
     size = 0
     for message in found:
         size += len(wire(message))
+        size += chars(message.files) if isinstance(message, UserMessage) else 0
         if page and size > request.max_bytes:
             return TranscriptPage(messages=tuple(page), next_start=request.start + len(page))
         page.append(message)
@@ -92,4 +94,5 @@ def _size(step: Step, calls: list[ToolCall]) -> int:
     # Estimated: serialising only to measure would double the work of every page.
     per_record = 500
     said = len(step.text or "") + sum(len(c.arguments) + len(c.result or "") for c in calls)
+    said += sum(chars(call.files) for call in calls)
     return said + per_record * (1 + len(calls))

@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 from typing import Any, assert_never
 
 from perdure.runs import gate
-from perdure.runs.beginnings import begun, chars, queue, shared
+from perdure.runs.beginnings import begun, opened, queue, shared
 from perdure.runs.endings import ended, resumed, stopped
 from perdure.runs.errors import IllegalEvent, RunError
 from perdure.runs.events import (
@@ -38,8 +38,10 @@ from perdure.runs.events import (
     StepStarted,
     UnpauseRequested,
 )
+from perdure.runs.files import FileRef
 from perdure.runs.frozen import Frozen
 from perdure.runs.limits import Limits, OnLimit, OnUnknown, Timeouts
+from perdure.runs.policy import is_nothing
 from perdure.runs.start import Checkpoint, Compaction, ContextBundle, FollowUp
 from perdure.runs.status import TRANSITIONS, RunStatus, StopReason, WaitingOn
 from perdure.runs.step_changes import handed_off, message_accepted, step_ended, step_started
@@ -63,6 +65,7 @@ class Run(Frozen):
     completed_at: datetime | None = None
     last_progress_at: datetime
     input_message: str
+    input_files: tuple[FileRef, ...] = Field((), exclude_if=is_nothing)
     model: str | None = None
     """The model asked for, where that is not the agent's own: chosen, or fallen back to."""
     context: ContextBundle = ContextBundle()
@@ -176,6 +179,7 @@ class Run(Frozen):
             created_at=event.at,
             last_progress_at=event.at,
             input_message=start.input,
+            input_files=start.files,
             model=start.model,
             context=start.context,
             limits=start.limits,
@@ -196,7 +200,7 @@ class Run(Frozen):
             copied_steps=len(done.steps),
             resumed_step=len(done.steps),
             waiting_on=queue(start, event.at),
-            transcript_chars=len(start.input) + chars(start.context) + done.chars,
+            transcript_chars=opened(start) + done.chars,
         )
         return run.model_copy(update=shared(run, start.share))
 

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from perdure.runs.files import FileRef, chars
 from perdure.runs.frozen import Frozen
 from perdure.runs.limits import Limits, OnLimit, OnUnknown, Timeouts
 from perdure.runs.messages import Message
@@ -26,6 +27,7 @@ class FollowUp(Frozen):
     text: str
     message_id: str = ""
     """None for what a fork begins with."""
+    files: tuple[FileRef, ...] = Field((), exclude_if=is_nothing)
 
 
 class Compaction(Frozen):
@@ -53,7 +55,8 @@ class Checkpoint(Frozen):
         """Characters of all that was said by then."""
         said = sum(len(step.text or "") for step in self.steps)
         said += sum(len(call.arguments) + len(call.result or "") for call in self.tool_calls)
-        return said + sum(len(each.text) for each in self.follow_ups)
+        said += sum(chars(call.files) for call in self.tool_calls)
+        return said + sum(len(each.text) + chars(each.files) for each in self.follow_ups)
 
 
 class SessionShare(Frozen):
@@ -72,6 +75,8 @@ class RunStart(Frozen):
 
     agent: str
     input: str
+    files: tuple[FileRef, ...] = Field((), exclude_if=is_nothing)
+    """What the input comes with."""
     model: str | None = None
     """Instead of the agent's."""
     on_limit: OnLimit | None = None

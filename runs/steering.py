@@ -10,6 +10,7 @@ from datetime import datetime
 from perdure.runs.contract import MessageRequest, PauseRequest
 from perdure.runs.errors import ErrorCode, InvalidRequest, PerdureError, RunAlreadyTerminal
 from perdure.runs.events import MessageAccepted, PauseRequested, UnpauseRequested
+from perdure.runs.files import MAX_RUN_FILES, FileRef, chars
 from perdure.runs.ids import is_valid_id
 from perdure.runs.limits import MAX_MESSAGE_BYTES, MAX_MESSAGES, MAX_TRANSCRIPT_BYTES
 from perdure.runs.run import Run
@@ -26,7 +27,7 @@ def check_message(run: Run, request: MessageRequest) -> bool:
             or too long with it, or its id stands for another one.
     """
     said = _said(run, request.message_id)
-    if said is not None and said.text == request.text:
+    if said is not None and said.text == request.text and _same(said.files, request.files):
         return True
     if said is not None:
         raise InvalidRequest(
@@ -38,7 +39,7 @@ def check_message(run: Run, request: MessageRequest) -> bool:
     refused = _refusal(run, request)
     if refused is not None:
         raise refused
-    size = run.transcript_chars + len(request.text)
+    size = run.transcript_chars + len(request.text) + chars(request.files)
     if size > MAX_TRANSCRIPT_BYTES:
         whole = "The Run's text with the message"
         raise _too_much(whole, size, MAX_TRANSCRIPT_BYTES, "characters", hint)
@@ -51,7 +52,12 @@ def message_accepted(run: Run, at: datetime, request: MessageRequest) -> Message
         return None
     if _refusal(run, request) is not None:
         return None
-    return MessageAccepted(**run.stamp(at), message_id=request.message_id, text=request.text)
+    return MessageAccepted(
+        **run.stamp(at),
+        message_id=request.message_id,
+        text=request.text,
+        files=request.files,
+    )
 
 
 def check_pause(run: Run) -> bool:
@@ -92,18 +98,29 @@ def _said(run: Run, message_id: str) -> FollowUp | None:
     return next((each for each in run.follow_ups if each.message_id == message_id), None)
 
 
+def _same(said: tuple[FileRef, ...], again: tuple[FileRef, ...]) -> bool:
+    return [file.identity for file in said] == [file.identity for file in again]
+
+
+def _given(run: Run) -> int:
+    return len(run.input_files) + sum(len(each.files) for each in run.follow_ups)
+
+
 def _refusal(run: Run, request: MessageRequest) -> PerdureError | None:
     if not is_valid_id(request.message_id):
         return InvalidRequest(
             f"{request.message_id[:80]!r} can't name a message.",
             hint="Use 1 to 128 letters, digits and . _ : @ -, beginning with a letter or digit.",
         )
-    if not request.text.strip():
+    if not request.text.strip() and not request.files:
         return InvalidRequest("The message is empty.", hint="Say what the agent is to hear.")
     size = len(request.text.encode())
     if size > MAX_MESSAGE_BYTES:
         hint = "Pass large data by reference, through a tool."
         return _too_much("The message", size, MAX_MESSAGE_BYTES, "bytes", hint)
+    if len(request.files) + _given(run) > MAX_RUN_FILES:
+        hint = "Start a new Run, or let a tool read them."
+        return _too_much("The Run", len(request.files) + _given(run), MAX_RUN_FILES, "files", hint)
     if run.limit_reached is not None:
         # It would be answered beyond the limit, or not at all.
         return RunAlreadyTerminal(

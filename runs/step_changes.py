@@ -16,6 +16,7 @@ from perdure.runs.events import (
     StepFailed,
     StepStarted,
 )
+from perdure.runs.files import chars
 from perdure.runs.start import Compaction, FollowUp
 from perdure.runs.status import RunStatus
 from perdure.runs.steps import (
@@ -98,13 +99,15 @@ def step_ended(
     if step.kind == "tool":
         text = reply.text if isinstance(reply, ToolReply) else error_text(why) if why else ""
         full = reply.full if isinstance(reply, ToolReply) else None
+        brought = reply.files if isinstance(reply, ToolReply) else ()
         settled = {"status": ended["status"], "result": text, "error": why, "full": full}
+        settled["files"] = brought
         changes["tool_calls"] = _with_call(run, step.call_id or "", settled)
         changes["usage"] = run.usage.plus_tool_call()
         if isinstance(reply, ToolReply) and reply.usage is not None:
             ended["child_usage"] = reply.usage
             changes["usage"] = changes["usage"].plus_run(reply.usage)
-        changes["transcript_chars"] = run.transcript_chars + len(text)
+        changes["transcript_chars"] = run.transcript_chars + len(text) + chars(brought)
     elif isinstance(reply, ModelReply):
         ended |= {"name": reply.model, "text": reply.said} | reply.of_step
         changes = _model_answered(run, step, reply)
@@ -139,10 +142,15 @@ def message_accepted(run: "Run", event: MessageAccepted) -> dict[str, Any]:
 
     Its place depends on the Steps that have started, never on which have ended.
     """
-    said = FollowUp(after_step=len(run.steps), text=event.text, message_id=event.message_id)
+    said = FollowUp(
+        after_step=len(run.steps),
+        text=event.text,
+        message_id=event.message_id,
+        files=event.files,
+    )
     return {
         "follow_ups": (*run.follow_ups, said),
-        "transcript_chars": run.transcript_chars + len(event.text),
+        "transcript_chars": run.transcript_chars + len(event.text) + chars(event.files),
     }
 
 

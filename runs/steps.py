@@ -9,6 +9,8 @@ from typing import Annotated, Any, Literal
 
 from perdure.runs.actions import Action, Resolution
 from perdure.runs.errors import ErrorCode, RunError, error
+from perdure.runs.files import FileRef
+from perdure.runs.files import StoredText as StoredText  # also by this name
 from perdure.runs.frozen import Frozen
 from perdure.runs.limits import Terms
 from perdure.runs.messages import canonical_json
@@ -120,17 +122,6 @@ KEPT_BY_STEP = (
 )
 
 
-class StoredText(Frozen):
-    """Where a text is kept that is too large for Temporal."""
-
-    bytes: int
-    """Size as UTF-8."""
-    driver: str
-    """Name of the storage driver that keeps it."""
-    claim: dict[str, str]
-    """What that driver finds it by."""
-
-
 class ToolReply(Frozen):
     """Result of a tool's activity."""
 
@@ -145,6 +136,8 @@ class ToolReply(Frozen):
     """The whole result, where `text` is cut. Not written where it is not: nearly never."""
     usage: Usage | None = Field(None, exclude_if=is_nothing)
     """What the Run of another agent used, where that was the tool."""
+    files: tuple[FileRef, ...] = Field((), exclude_if=is_nothing)
+    """What the tool returned besides text."""
 
 
 Reply = Annotated[ModelReply | ToolReply, Field(discriminator="kind")]
@@ -210,6 +203,8 @@ class ToolCall(Frozen):
     """What the model reads. Always set once the call has ended, whatever the end."""
     full: StoredText | None = None
     """The whole result, where `result` is cut; `RunManager.result` reads it."""
+    files: tuple[FileRef, ...] = Field((), exclude_if=is_nothing)
+    """What it returned besides; `RunManager.file` reads them."""
     error: RunError | None = None
     raw_arguments: str | None = None
     repaired: Repair | None = None
@@ -274,6 +269,7 @@ class ToolCall(Frozen):
             "step": None,
             "error": None,
             "result": None,
+            "files": (),
             "action": self.action if unused else None,
         }
         return self.model_copy(update=asked)

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING
 
+from perdure.runs.files import fitting, shown_of
 from perdure.runs.limits import CHARS_PER_TOKEN, COMPACT_AT, KEEP_AT, SESSION_WINDOW
 from perdure.runs.messages import AssistantMessage, Message, MessageCall, ToolMessage, UserMessage
 from perdure.runs.steps import Mark, RequestedCall, Step, ToolCall
@@ -32,7 +33,9 @@ The task, in its original words:
 {task}"""
 """What stands for the messages that were summed up."""
 TASK_CHARS = 16_000
-"""Of the input that is repeated beside the summary."""
+"""Of the input that is repeated beside the summary; of its files, as many tokens."""
+TOOL_FILES = "Files that the tools returned, in the order of their calls; not from the user:"
+"""What stands before them."""
 
 
 def advance(mark: Mark, wired: bytes) -> Mark:
@@ -43,7 +46,8 @@ def advance(mark: Mark, wired: bytes) -> Mark:
 
 def opening(run: "Run") -> tuple[Message, ...]:
     """Return the messages a Run starts with: its context, then its input."""
-    return (*run.context.messages, UserMessage(content=run.input_message))
+    given = UserMessage(content=run.input_message, files=run.input_files)
+    return (*run.context.messages, given)
 
 
 def assistant_message(
@@ -77,7 +81,7 @@ def since_last_answer(run: "Run") -> tuple[Mark, tuple[Message, ...]]:
     compacted = run.compaction.step if run.compaction else 0
     if answered is None or answered.mark is None or answered.number < compacted:
         return Mark(), tuple(messages(run))
-    results = [*_results(_calls_of(run, answered.number)), *_told_unfit(answered)]
+    results = [*_brought(_calls_of(run, answered.number)), *_told_unfit(answered)]
     said = _said_between(run, answered.number, _end(run))
     return answered.mark, (*results, *said)
 
@@ -169,7 +173,7 @@ def _blocks(run: "Run") -> Iterator[_Block]:
         mine = calls.get(answer.number, [])
         said = assistant_message(answer.text, mine, answer.echo)
         following = _said_between(run, answer.number, end)
-        told = [*_results(mine), *_told_unfit(answer)]
+        told = [*_brought(mine), *_told_unfit(answer)]
         yield _Block(answer.number, [said, *told, *following])
 
 
@@ -179,16 +183,23 @@ def _first(run: "Run") -> tuple[Message, ...]:
     task = run.input_message
     if len(task) > TASK_CHARS:
         task = task[:TASK_CHARS] + " […]"
+    kept = fitting(run.input_files, TASK_CHARS // CHARS_PER_TOKEN)
+    if len(kept) < len(run.input_files):
+        left_out = ", ".join(file.described for file in run.input_files[len(kept) :])
+        task += f"\n[It came with files that were too large to be repeated: {left_out}]"
     summary = SUMMARY.format(summary=run.compaction.summary, task=task)
-    return (UserMessage(content=summary),)
+    return (UserMessage(content=summary, files=kept),)
 
 
-def _results(calls: Iterable[ToolCall]) -> list[Message]:
-    return [
-        ToolMessage(tool_call_id=call.call_id, content=call.result or "")
-        for call in calls
-        if call.is_settled
-    ]
+def _brought(calls: Iterable[ToolCall]) -> list[Message]:
+    """Return the results of calls, then what they returned besides: tool messages hold text only.
+
+    What stands between two tool messages of one answer is refused by providers.
+    """
+    settled = [call for call in calls if call.is_settled]
+    results = [ToolMessage(tool_call_id=c.call_id, content=c.result or "") for c in settled]
+    files = shown_of(file for call in settled for file in call.files)
+    return [*results, UserMessage(content=TOOL_FILES, files=files)] if files else [*results]
 
 
 def _told_unfit(answer: Step) -> list[Message]:
@@ -210,7 +221,9 @@ def _end(run: "Run") -> int:
 
 def _said_between(run: "Run", step: int, end: int) -> list[Message]:
     return [
-        UserMessage(content=each.text) for each in run.follow_ups if step <= each.after_step < end
+        UserMessage(content=each.text, files=each.files)
+        for each in run.follow_ups
+        if step <= each.after_step < end
     ]
 
 
@@ -224,7 +237,9 @@ def _sizes(block: _Block) -> int:
 
 def _size(message: Message) -> int:
     called = message.tool_calls if isinstance(message, AssistantMessage) else ()
-    return len(message.content or "") + sum(len(call.arguments) for call in called)
+    files = message.files if isinstance(message, UserMessage) else ()
+    seen = sum(file.tokens for file in files) * CHARS_PER_TOKEN
+    return len(message.content or "") + sum(len(call.arguments) for call in called) + seen
 
 
 def _calls_of(run: "Run", model_step: int) -> list[ToolCall]:

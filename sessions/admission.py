@@ -134,11 +134,8 @@ def _in_place(session: Session, request: StartRequest, at: datetime) -> tuple[Se
             f"{MAX_STEERING} Runs were to take the place of Run {session.busy_with!r}.",
             hint="Wait for its end.",
         )
-    taking = Interrupter(
-        run_id=request.run_id,
-        since=at,
-        said=request.start.input,
-        forgets=request.on_busy == "rollback",
+    taking = Interrupter.of(request.run_id, request.start, at).model_copy(
+        update={"forgets": request.on_busy == "rollback"}
     )
     superseded = tuple(each.run_id for each in session.interrupters if not each.is_over)
     return (

@@ -2,10 +2,12 @@
 
 from datetime import datetime
 
-from pydantic import NonNegativeInt, PositiveFloat, PositiveInt
+from pydantic import Field, NonNegativeInt, PositiveFloat, PositiveInt
 
+from perdure.runs.files import FileRef
 from perdure.runs.frozen import Frozen
 from perdure.runs.limits import Level
+from perdure.runs.policy import is_nothing
 from perdure.runs.start import RunStart
 from perdure.runs.usage import Usage
 
@@ -63,10 +65,17 @@ class Interrupter(Frozen):
     since: datetime
     said: str
     """Its input: said before that of the Run that has its turn instead."""
+    files: tuple[FileRef, ...] = Field((), exclude_if=is_nothing)
+    """What that came with."""
     forgets: bool = False
     """What was said by then is not to be kept."""
     is_over: bool = False
     """It has ended, or was only something to be said."""
+
+    @classmethod
+    def of(cls, run_id: str, start: RunStart, since: datetime) -> "Interrupter":
+        """Return a Run that is to take a place."""
+        return cls(run_id=run_id, since=since, said=start.input, files=start.files)
 
 
 class Latest(Frozen):

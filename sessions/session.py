@@ -193,7 +193,7 @@ class Session(Frozen):
         if self.interrupters and not self.interrupters[-1].is_over:
             taking = dict.fromkeys(taking, self.interrupters[-1].run_id)
             said = tuple(
-                Interrupter(run_id=each.run_id, since=at, said=each.start.input, is_over=True)
+                Interrupter.of(each.run_id, each.start, at).model_copy(update={"is_over": True})
                 for each in late
             )
             changes["interrupters"] = said + self.interrupters
@@ -212,7 +212,7 @@ class Session(Frozen):
         It leaves nothing, unless its place was taken: then it did not end by itself.
         """
         last = self.interrupters[-1].run_id if self.interrupters else None
-        over = {"is_over": True} | ({"said": ""} if run_id == last else {})
+        over = {"is_over": True} | ({"said": "", "files": ()} if run_id == last else {})
         return self.model_copy(
             update={
                 "queue": tuple(each for each in self.queue if each.run_id != run_id),
@@ -237,8 +237,8 @@ class Session(Frozen):
         words: tuple[Message, ...] = ()
         for each in self.interrupters:
             words = () if each.forgets else words
-            if each.said and each.run_id != before:
-                words += (UserMessage(content=each.said),)
+            if (each.said or each.files) and each.run_id != before:
+                words += (UserMessage(content=each.said, files=each.files),)
         changes = {"interrupters": (), "messages": self.messages + words}
         return changes | ({"latest": None} if words else {})
 

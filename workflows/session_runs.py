@@ -167,7 +167,8 @@ class SessionRuns:
 
     async def steer(self, request: StartRequest, admission: Admission) -> StartedRun:
         """Say the input to the active Run; if that has ended, a Run of its own begins."""
-        said = MessageRequest(text=request.start.input, message_id=request.run_id)
+        start = request.start
+        said = MessageRequest(text=start.input, message_id=request.run_id, files=start.files)
         if await self.signal(admission.run_id, runs.MESSAGE_SIGNAL, said):
             return StartedRun(run_id=admission.run_id, how="steered")
         await until(lambda: not self.is_to_begin(request.run_id))

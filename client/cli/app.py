@@ -1,11 +1,13 @@
 """The command `perdure`."""
 
 from datetime import datetime
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from perdure.client.cli import commands, continuing, local, sessions, steering
+from perdure.client.cli import files as files_
 from perdure.client.cli.actions import command as actions
 from perdure.client.cli.chat.command import chat
 from perdure.client.cli.session import execute, settings
@@ -29,6 +31,7 @@ app = typer.Typer(
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 RunId = Annotated[str, typer.Argument(help="Id of a Run.")]
 Follow = Annotated[bool, typer.Option("--follow", help="Show it live until it ends.")]
+Files = Annotated[list[str] | None, files_.FILE_OPTION]
 Agents = Annotated[
     list[str] | None,
     typer.Option("--agents", help="Module or file that declares agents; may be repeated."),
@@ -56,6 +59,7 @@ def start(  # noqa: PLR0913 - one for each option
     idempotency_key: Annotated[
         str | None, typer.Option(help="Started again with the same one, it is the same Run.")
     ] = None,
+    file: Files = None,
     wait: Annotated[bool, typer.Option("--wait", help="Wait, then print the output.")] = False,
     follow: Follow = False,
     as_json: Json = False,
@@ -71,6 +75,7 @@ def start(  # noqa: PLR0913 - one for each option
             "limits": continuing.read_values(Limits, limits),
             "on_limit": on_limit,
             "timeouts": continuing.read_values(Timeouts, timeouts),
+            "files": files_.read_files(file),
         }
         return commands.Start(text, agent, options, wait=wait, follow=follow)
 
@@ -109,6 +114,16 @@ def result(
 ) -> None:
     """Print the whole result of a tool call, also where the model saw it cut."""
     execute(commands.result(settings(), run_id, call))
+
+
+@app.command()
+def files(
+    run_id: RunId,
+    save: Annotated[Path | None, typer.Option(help="Write them into this folder.")] = None,
+    as_json: Json = False,
+) -> None:
+    """List the files of a Run: what it was given, and what its tools returned."""
+    execute(files_.files(settings(), run_id, save, as_json=as_json), as_json=as_json)
 
 
 @app.command("list")
@@ -164,10 +179,11 @@ def cancel(
 def send(
     run_id: RunId,
     text: Annotated[str, typer.Argument(help="What the user says; - reads standard input.")],
+    file: Files = None,
     as_json: Json = False,
 ) -> None:
     """Say something to a Run that is going on; it joins before the next model call."""
-    execute(steering.send(settings(), run_id, text, as_json=as_json), as_json=as_json)
+    execute(steering.send(settings(), run_id, text, file, as_json=as_json), as_json=as_json)
 
 
 @app.command()
@@ -211,13 +227,16 @@ def fork(  # noqa: PLR0913 - one for each option
     agent: Annotated[str | None, typer.Option(help="Another agent.")] = None,
     model: Annotated[str | None, typer.Option(help="Another model.")] = None,
     with_limits: Annotated[str | None, typer.Option(help="Such as max_turns=50.")] = None,
+    file: Files = None,
     follow: Follow = False,
 ) -> None:
     """Start a Run from a Step of another, which stays as it is."""
 
     def changed() -> Fork:
         limits = continuing.read_values(Limits, with_limits)
-        return Fork(step=step, message=message, agent=agent, model=model, limits=limits)
+        files = files_.read_files(file)
+        given = {"step": step, "message": message, "agent": agent, "model": model}
+        return Fork(**given, files=files, limits=limits)
 
     execute(continuing.fork(settings(), run_id, changed, follow=follow))
 

@@ -10,6 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from perdure.client.cli.actions.views import LIVE_CHARS, card, decided, subject
+from perdure.client.cli.files import files_lines
 from perdure.client.cli.words import SHOWN_CHARS, escaped, short, visible
 from perdure.client.deciding import open_actions
 from perdure.client.follow import PendingStep
@@ -55,6 +56,7 @@ def run_view(
         parts.append(Text(waiting(run.waiting_on, run.run_id), style="yellow"))
     elif run.pause_reason is not None:
         parts.append(Text("Pausing: what is in flight ends first.", style="yellow"))
+    parts += files_lines(run)
     under_way = _UnderWay(
         {each.step: each for each in pending or ()}, {each.step: each for each in below}
     )

@@ -102,6 +102,8 @@ def conversation(messages: Iterable[Message]) -> Iterator[Text]:
         match message:
             case UserMessage():
                 yield said_by_user(message.content)
+                for file in message.files:
+                    yield Text(f"  + {short(file.described)}", style="dim")
             case AssistantMessage():
                 if message.content:
                     yield Text(visible(message.content))

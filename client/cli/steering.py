@@ -2,16 +2,20 @@
 
 import sys
 
+from perdure.client.cli.files import read_files
 from perdure.client.cli.session import out, print_json
 from perdure.client.manager import RunManager
 from perdure.engine.settings import Settings
 from perdure.runs.run import Run
 
 
-async def send(settings: Settings, run_id: str, text: str, *, as_json: bool) -> int:
+async def send(
+    settings: Settings, run_id: str, text: str, files: list[str] | None, *, as_json: bool
+) -> int:
     """Say something to a Run."""
     manager = await RunManager.connect(settings)
-    run = await manager.send_message(run_id, sys.stdin.read() if text == "-" else text)
+    said = sys.stdin.read() if text == "-" else text
+    run = await manager.send_message(run_id, said, files=read_files(files))
     return _told(run, f"Run {run_id} was told.", as_json=as_json)
 
 

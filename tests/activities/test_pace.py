@@ -45,7 +45,7 @@ class Provider:
         await asyncio.sleep(asked.at - loop.time())
         answer = Answer()
         body = b"x" * (asked.tokens - 1) * BYTES_PER_TOKEN
-        async with self.pace.turn(MODEL, body, 1, answer):
+        async with self.pace.turn(MODEL, len(body), 1, answer):
             self.sent.append((loop.time(), asked))
             await asyncio.sleep(asked.lasts_s)
             used = asked.tokens if asked.used is None else asked.used
@@ -114,7 +114,7 @@ def test_answers_are_expected_to_be_as_long_as_recent_ones() -> None:
         pace, found = Pace({MODEL: RateLimit(tokens_per_minute=1000)}), []
         for _ in range(3):
             answer = Answer()
-            async with pace.turn(MODEL, b"", None, answer):
+            async with pace.turn(MODEL, 0, None, answer):
                 found.append(asyncio.get_running_loop().time())
                 answer.usage = {"prompt_tokens": 0, "completion_tokens": 900}
         return found
@@ -129,7 +129,7 @@ def test_a_call_cancelled_while_it_waits_leaves_its_place_and_was_never_made() -
         answer = Answer()
 
         async def too_large() -> None:
-            async with provider.pace.turn(MODEL, b"x" * 400, 1, answer):
+            async with provider.pace.turn(MODEL, 400, 1, answer):
                 raise AssertionError("it was sent")
 
         waiting = asyncio.create_task(too_large())
@@ -149,7 +149,7 @@ def test_limits_of_one_model_are_not_those_of_another_and_a_star_means_all_other
         limits = {"slow": RateLimit(requests_per_minute=1), "*": RateLimit(requests_per_minute=2)}
         pace, found = Pace(limits), []
         for model in ("slow", "a", "b", "a", "b", "a", "slow"):
-            async with pace.turn(model, b"", 1, Answer()):
+            async with pace.turn(model, 0, 1, Answer()):
                 found.append(asyncio.get_running_loop().time())
         return found
 
@@ -167,7 +167,7 @@ class Refusing:
 
     async def ask(self, who: str = "") -> None:
         """Send one request, when its turn comes."""
-        async with self.pace.turn(MODEL, b"", 1, Answer(), who=who):
+        async with self.pace.turn(MODEL, 0, 1, Answer(), who=who):
             now = asyncio.get_running_loop().time()
             self.sent.append(now)
             await asyncio.sleep(0.05)

@@ -17,6 +17,13 @@ def calls(*ids: str, arguments: Any = "{}", content: str | None = None) -> dict[
     return {"role": "assistant", "content": content, "tool_calls": listed}
 
 
+IMAGE = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}}
+
+
+def with_parts(*parts: Any) -> dict[str, Any]:
+    return {"role": "user", "content": list(parts)}
+
+
 def result(id: str) -> dict[str, Any]:
     return {"role": "tool", "tool_call_id": id, "content": "r"}
 
@@ -25,6 +32,7 @@ def test_a_proper_conversation_has_no_violation() -> None:
     conversation = [
         *(SYSTEM, USER, calls("a", "b"), result("b"), result("a")),
         *(calls("a", arguments='{"x": [1.5, "\\u00e9"]}', content="again"), result("a")),
+        *(with_parts({"type": "text", "text": "These:"}, IMAGE),),
         *({"role": "assistant", "content": ""}, USER),
     ]
     assert check_request({"messages": conversation, "temperature": 0.5}) == []
@@ -37,7 +45,27 @@ def test_a_proper_conversation_has_no_violation() -> None:
         (["hi"], "messages[0]: must be an object"),
         ([USER, SYSTEM], "messages[1]: a system message may only stand at index 0"),
         ([{"role": "robot", "content": ""}], "messages[0]: unknown role 'robot'"),
-        ([{"role": "user", "content": [1]}], "messages[0]: content must be a string, not list"),
+        (
+            [{"role": "assistant", "content": [1]}],
+            "messages[0]: content must be a string, not list",
+        ),
+        ([with_parts(IMAGE, 1)], "messages[0].content[1]: no part that the reference has"),
+        (
+            [with_parts({"type": "text", "text": "a"})],
+            "messages[0]: what is only text must be a string",
+        ),
+        (
+            [with_parts(IMAGE, {"type": "image_url", "image_url": {"url": "data:text/html,a"}})],
+            "messages[0].content[1]: no part that the reference has",
+        ),
+        (
+            [with_parts({"type": "file", "file": {"filename": "a", "file_data": "data:,a"}})],
+            "messages[0].content[0]: no data URL of a PDF",
+        ),
+        (
+            [with_parts({"type": "input_audio", "input_audio": {"data": "%", "format": "wav"}})],
+            "messages[0].content[0]: no audio",
+        ),
         ([{"role": "assistant"}], "messages[0]: content may be null only beside tool_calls"),
         (
             [{"role": "assistant", "content": "", "tool_calls": []}],

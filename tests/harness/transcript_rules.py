@@ -1,9 +1,11 @@
 """The rules that every request to a model must obey, stricter than any one provider.
 
 A request that passes here is accepted everywhere; most providers answer the others with a 400
-that no retry can cure. Content is text only: parts (images, audio) are not written by us.
+that no retry can cure. Content is text, except that a user's message may hold files: then it is a
+list of parts, of which one at least is no text.
 """
 
+import base64
 import json
 import math
 from collections.abc import Iterator
@@ -59,10 +61,49 @@ def _check_content(message: dict[str, Any], place: str) -> Iterator[str]:
     content = message.get("content")
     if isinstance(content, str):
         return
-    if content is not None:
+    if isinstance(content, list) and message.get("role") == "user":
+        yield from _check_parts(content, place)
+    elif content is not None:
         yield f"{place}: content must be a string, not {type(content).__name__}"
     elif message.get("role") != "assistant" or not message.get("tool_calls"):
         yield f"{place}: content may be null only beside tool_calls"
+
+
+def _check_parts(parts: list[Any], place: str) -> Iterator[str]:
+    kinds = [part.get("type") if isinstance(part, dict) else None for part in parts]
+    if not set(kinds) - {"text"}:
+        yield f"{place}: what is only text must be a string"
+    for index, part in enumerate(parts):
+        match part:
+            case {"type": "text", "text": str(said)} if said and len(part) == 2:
+                continue
+            case {"type": "image_url", "image_url": {"url": str(url)}} if _is_image(url):
+                continue
+            case {"type": "file", "file": {"filename": str(name), "file_data": str(data)}} if name:
+                problem = None if _is_data(data, "application/pdf") else "no data URL of a PDF"
+            case {"type": "input_audio", "input_audio": {"data": str(data), "format": kind}}:
+                problem = None if kind in ("wav", "mp3") and _is_base64(data) else "no audio"
+            case _:
+                problem = "no part that the reference has"
+        if problem is not None:
+            yield f"{place}.content[{index}]: {problem}"
+
+
+def _is_image(url: str) -> bool:
+    kinds = ("image/png", "image/jpeg", "image/webp", "image/gif")
+    return url.startswith(("http://", "https://")) or any(_is_data(url, kind) for kind in kinds)
+
+
+def _is_data(url: str, media_type: str) -> bool:
+    head, _, data = url.partition(",")
+    return head == f"data:{media_type};base64" and _is_base64(data)
+
+
+def _is_base64(data: str) -> bool:
+    try:
+        return bool(base64.b64decode(data, validate=True))
+    except ValueError:
+        return False
 
 
 def _check_calls(message: dict[str, Any], place: str, open_calls: set[str]) -> Iterator[str]:

@@ -5,6 +5,7 @@ from hypothesis.strategies import DrawFn
 
 from perdure.runs.actions import Action, Resolution
 from perdure.runs.errors import ErrorCode, RunError, error
+from perdure.runs.files import FileRef, StoredText
 from perdure.runs.limits import Limits, Terms, Timeouts
 from perdure.runs.messages import AssistantMessage, UserMessage
 from perdure.runs.policy import Approval, ToolPolicy
@@ -27,6 +28,19 @@ ENDED_MODEL_CODES = [
 ENDED_TOOL_CODES = [ErrorCode.TOOL_FAILED, ErrorCode.OUTCOME_UNKNOWN, ErrorCode.CANCELLED]
 
 
+def _file(number: int, media_type: str, size: int) -> FileRef:
+    stored = StoredText(bytes=size, driver="none", claim={"n": str(number)})
+    return FileRef(
+        name=f"{number}", media_type=media_type, bytes=size, sha256=f"{number:064}", stored=stored
+    )
+
+
+TYPES = st.sampled_from(["image/png", "text/plain", "application/pdf", "application/zip"])
+FILES = st.lists(
+    st.builds(_file, st.integers(1, 9), TYPES, st.integers(1, 90_000)), max_size=2
+).map(tuple)
+
+
 @st.composite
 def starts(draw: DrawFn) -> RunStart:
     """Draw what a Run is started with; limits are low, so that they are met."""
@@ -40,6 +54,7 @@ def starts(draw: DrawFn) -> RunStart:
     return RunStart(
         agent="helper",
         input=draw(TEXT),
+        files=draw(FILES),
         context=ContextBundle(messages=tuple(context), variables={"n": 1}),
         on_limit=draw(st.sampled_from([None, "stop", "finalize", "pause"])),
         on_unknown=draw(st.sampled_from([None, "ask"])),
@@ -148,6 +163,7 @@ def tool_outcomes(draw: DrawFn) -> ToolReply | RunError:
     code = draw(st.sampled_from([None, None, *ENDED_TOOL_CODES]))
     if code is None:
         usage = Usage().plus_call(draw(usages())) if draw(st.integers(0, 3)) == 3 else None
-        return ToolReply(text=draw(TEXT), attempt=draw(st.integers(1, 2)), usage=usage)
+        attempt, files = draw(st.integers(1, 2)), draw(FILES)
+        return ToolReply(text=draw(TEXT), attempt=attempt, usage=usage, files=files)
     why = error(code)
     return ToolReply(text="It failed.", error=why) if draw(st.booleans()) else why

@@ -6,6 +6,7 @@ from hypothesis.strategies import DrawFn
 from perdure.client.continuing import Fork, forked_start
 from perdure.runs import gate
 from tests.runs.drawing import (
+    FILES,
     ODDS,
     TEXT,
     model_outcomes,
@@ -33,7 +34,7 @@ def _fork(draw: DrawFn, simulation: Simulation) -> None:
         n for n in range(len(run.steps) + 1) if all(s.status != "running" for s in run.steps[:n])
     ]
     step, message = draw(st.sampled_from(ended)), draw(st.none() | TEXT)
-    start = forked_start(run, Fork(step=step, message=message))
+    start = forked_start(run, Fork(step=step, message=message), draw(FILES))
     simulation.__init__(start)  # type: ignore[misc]
     _drive(draw, simulation)
 
@@ -58,7 +59,7 @@ def _steer(draw: DrawFn, simulation: Simulation) -> None:
         return
     if what in (1, 2):
         # Few ids: some come twice.
-        simulation.say(f"m{draw(st.integers(0, 5))}", draw(TEXT))
+        simulation.say(f"m{draw(st.integers(0, 5))}", draw(TEXT), draw(FILES))
     elif what == 3:
         simulation.pause(draw(TEXT))
     elif what == 4:

@@ -29,6 +29,7 @@ from perdure.runs.decide import (
 )
 from perdure.runs.errors import RunError
 from perdure.runs.events import Event
+from perdure.runs.files import FileRef
 from perdure.runs.limits import Limits
 from perdure.runs.messages import wire
 from perdure.runs.requests import child_request, model_request
@@ -166,10 +167,10 @@ class Simulation:
         self.emit(record.limits_raised(self.run, self.now, PLENTY))
         self.wake()
 
-    def say(self, message_id: str, text: str) -> None:
+    def say(self, message_id: str, text: str, files: tuple[FileRef, ...] = ()) -> None:
         """Let a person say something, if the Run takes it."""
         if self.run.cancel is None:
-            said = MessageRequest(text=text, message_id=message_id)
+            said = MessageRequest(text=text, message_id=message_id, files=files)
             self.emit(steering.message_accepted(self.run, self.now, said))
             self.wake()
 

@@ -21,10 +21,11 @@ from perdure.runs.contract import (
 )
 from perdure.runs.errors import MEANINGS, ErrorCode, IllegalEvent
 from perdure.runs.events import MessageAccepted, event_from_json
+from perdure.runs.files import is_shown
 from perdure.runs.messages import AssistantMessage, Message, UserMessage, wire
 from perdure.runs.run import Run
 from perdure.runs.steps import Mark
-from perdure.runs.transcript import SUMMARY, advance, messages, since_last_answer
+from perdure.runs.transcript import SUMMARY, TOOL_FILES, advance, messages, since_last_answer
 from perdure.runs.usage import Usage
 from tests.harness.engine import without_times
 from tests.runs.building import moves
@@ -178,10 +179,15 @@ def test_every_message_is_in_the_transcript_until_it_is_summed_up(simulation: Si
     assert kept[len(kept) - len(accepted) :] == accepted
     assert len(set(kept)) == len(kept)
     if run.compaction is None and run.current_step is None:
-        said = [each.content for each in messages(run) if isinstance(each, UserMessage)]
+        users = [each for each in messages(run) if isinstance(each, UserMessage)]
+        said = [(each.content, each.files) for each in users if each.content != TOOL_FILES]
         opening = sum(isinstance(each, UserMessage) for each in run.context.messages) + 1
-        own = [text for text in said[opening:] if text != MEANINGS[ErrorCode.OUTPUT_INVALID][0]]
-        assert own == [each.text for each in run.follow_ups]
+        unfit = MEANINGS[ErrorCode.OUTPUT_INVALID][0]
+        own = [each for each in said[opening:] if each != (unfit, ())]
+        assert said[opening - 1][1] == run.input_files
+        assert own == [(each.text, each.files) for each in run.follow_ups]
+        shown = [file for each in users if each.content == TOOL_FILES for file in each.files]
+        assert shown == [f for call in run.tool_calls for f in call.files if is_shown(f)]
 
 
 @simulated

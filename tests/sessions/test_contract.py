@@ -93,7 +93,7 @@ STATE: dict[str, set[str]] = {
     "Key": {"key", "digest", "run_id", "own_id", "at"},
     "Steering": {"run_id", "start"},
     "Waiting": {"run_id", "since", "start"},
-    "Interrupter": {"run_id", "since", "said", "forgets", "is_over"},
+    "Interrupter": {"run_id", "since", "said", "files", "forgets", "is_over"},
     "Latest": {"run_id", "messages", "usage"},
     "Active": {"run_id", "since", "resumes", "steering"},
 }

@@ -6,6 +6,8 @@ from perdure import (
     Agent,
     ErrorCode,
     Event,
+    File,
+    FileRef,
     Fork,
     Limits,
     RetryRule,
@@ -102,6 +104,10 @@ async def use() -> None:
     manager = await RunManager.connect()
     run_id = await manager.start_run("guide", "Oslo?", limits=Limits(max_turns=3))
     assert_type(run_id, str)
+    given = [File.from_path("a.png"), File.from_url("https://example.org/b.png")]
+    await manager.start_run("guide", "Where is this?", files=given)
+    assert_type(await manager.file(run_id, 1), File)
+    assert_type([each.file for each in await manager.files(run_id)], list[FileRef])
     assert_type(await manager.wait(run_id), Run)
     async for event in manager.events(run_id):
         seen: Event = event
