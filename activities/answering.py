@@ -11,6 +11,7 @@ from perdure.activities.openai_chat import Answer, clean
 from perdure.activities.pricing import Prices
 from perdure.activities.received import Received
 from perdure.activities.reported_usage import is_suspect, model_usage
+from perdure.activities.structured import wanted_output
 from perdure.activities.terms import timed
 from perdure.activities.toolbox import Tools
 from perdure.agents.agent import Agent
@@ -69,13 +70,18 @@ class Answering:
             ApplicationError: `llm_bad_response`, when there is nothing in it.
         """
         received, request = outcome.received, call.request
+        output = wanted_output(call.agent, request, [tool.name for tool in call.offered.tools])
+        given = output.given(answer) if output is not None else []
         calls: tuple[RequestedCall, ...] = ()
-        if received is not None and request.purpose == "turn":
+        if received is not None and request.purpose == "turn" and not given:
             calls = requested_calls(answer, call.offered, call.agent, request)
+            calls = output.without_early(calls) if output is not None else calls
         why = outcome.why or self._problem(answer, received, calls, request)
-        text = clean(answer.text)
+        if given and answer.finish == "length":
+            why = why or error(ErrorCode.OUTPUT_TRUNCATED)
+        text = clean(given[0] if given else answer.text)
         echo, extra = kept_fields(answer, call.agent.profile)
-        return ModelReply(
+        reply = ModelReply(
             model=answer.model or call.model,
             text=text,
             refusal=clean(answer.refusal),
@@ -91,6 +97,9 @@ class Answering:
             error=why,
             terms=None if request.terms is None else call.terms,
         )
+        if output is None or reply.error is not None or reply.calls:
+            return reply
+        return output.checked(reply, given, concludes=request.purpose == "conclude")
 
     def _usage(self, call: Call, answer: Answer) -> ModelUsage:
         if answer.waiting:

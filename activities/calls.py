@@ -6,8 +6,6 @@ rejection that tells the model why.
 
 import json
 import re
-from decimal import Decimal
-from math import isfinite
 from typing import Any
 
 from pydantic import ValidationError
@@ -21,6 +19,7 @@ from perdure.runs.contract import ModelRequest
 from perdure.runs.errors import ErrorCode, RunError, error
 from perdure.runs.limits import MAX_AGENT_DEPTH
 from perdure.runs.messages import without_lone_surrogates
+from perdure.runs.model_json import parsed
 from perdure.runs.steps import Repair, RequestedCall
 
 RAW_CHARS = 200
@@ -153,20 +152,6 @@ def _object_text(raw: str, found: AnyTool) -> tuple[str, dict[str, Any], Repair 
 
 def _parsed(text: str) -> Any:
     try:
-        return json.loads(text, parse_constant=_refuse_constant, parse_float=_finite)
-    except (ValueError, RecursionError) as exc:
+        return parsed(text)
+    except ValueError as exc:
         raise _Unusable(f"Arguments are not valid JSON ({exc}): {text[:RAW_CHARS]!r}") from exc
-
-
-def _refuse_constant(name: str) -> None:
-    raise ValueError(f"{name} is not JSON")
-
-
-def _finite(number: str) -> float:
-    value = float(number)
-    if not isfinite(value):
-        raise ValueError(f"{number} is too large")
-    if 2**53 <= abs(value) < 2**63 and Decimal(number) != Decimal(value):
-        # As a whole number it would be another one, silently.
-        raise ValueError(f"{number} has more digits than are kept; write it without . and e")
-    return value

@@ -14,10 +14,8 @@ from perdure.agents.tool import AnyTool
 from perdure.runs.actions import digest_of
 from perdure.runs.contract import ToolRequest
 from perdure.runs.errors import ErrorCode, RunError, error
+from perdure.runs.model_json import problems
 from perdure.runs.policy import Approval, Effect
-
-SHOWN_ERRORS = 3
-"""Validation errors told to the model for one call."""
 
 
 def approval_needed(
@@ -49,8 +47,4 @@ def refusal(
 
 def told(exc: ValidationError) -> str:
     """Return what is wrong with arguments, as the model reads it."""
-    problems = [
-        f"{'.'.join(str(part) for part in problem['loc'])}: {problem['msg']}"
-        for problem in exc.errors(include_url=False, include_input=False)[:SHOWN_ERRORS]
-    ]
-    return "Arguments do not fit the schema: " + "; ".join(problems)
+    return f"Arguments do not fit the schema: {problems(exc)}"

@@ -1,29 +1,42 @@
 """The activity `call_model`: one turn of a model, from the transcript to a checked reply."""
 
 import asyncio
+import sys
 from dataclasses import dataclass, replace
+from typing import Any
 
 from temporalio import activity
+from temporalio.client import WorkflowHandle
 from temporalio.exceptions import ApplicationError
 
 from perdure.activities.answering import Answering, Call, Outcome
 from perdure.activities.chat_client import ChatClient
+from perdure.activities.checking import Checks
 from perdure.activities.failure import ToolProblem, failed, policed
 from perdure.activities.heartbeat import Progress, heartbeats, stopped_by_cancel
+from perdure.activities.judging import Judging
 from perdure.activities.openai_chat import Answer
 from perdure.activities.pace import Pace
 from perdure.activities.pricing import Prices
 from perdure.activities.received import Received
 from perdure.activities.request_body import request_body
+from perdure.activities.schemas import Schemas
 from perdure.activities.shown_files import Shown, ShownFiles
 from perdure.activities.terms import terms_of
 from perdure.activities.toolbox import ToolSource
 from perdure.activities.transcripts import Transcripts
+from perdure.activities.verdicts import JudgeUnavailable
 from perdure.agents.agent import Agent
 from perdure.agents.registry import Registry
 from perdure.runs import contract
 from perdure.runs.codes import UNKNOWN_USAGE
-from perdure.runs.contract import ModelRequest, TranscriptPage, TranscriptPageRequest
+from perdure.runs.contract import (
+    ModelRequest,
+    RunPage,
+    RunPageRequest,
+    TranscriptPage,
+    TranscriptPageRequest,
+)
 from perdure.runs.errors import ErrorCode, RunError, error
 from perdure.runs.limits import MAX_REPLY_BYTES
 from perdure.runs.messages import wire
@@ -71,8 +84,10 @@ class ModelActivities:
         self._chat = chat
         self._models = models
         self._answering = Answering(chat, models.prices)
+        self._judging = Judging(self._judged, models.default)
         self.transcripts = transcripts
         self._tools = tools
+        self._schemas = Schemas()
 
     @activity.defn(name=contract.CALL_MODEL)
     async def call_model(self, request: ModelRequest) -> ModelReply:
@@ -88,13 +103,18 @@ class ModelActivities:
         models = [agent.model or self._models.default, *agent.fallback_models]
         model = request.model or models[0]
         run_id = activity.info().workflow_id or ""
+        request = await self._schemas.completed(request, _output_schema)
         transcript = await self.transcripts.load(run_id, request, _page)
         terms = terms_of(agent, request, model)
         call = Call(agent, request, model, terms, Progress.before(), agent)
         async with heartbeats(lambda: _waiting(call)):
             shown = await self._models.files.shown(transcript, agent.profile, request)
         try:
-            reply = await self._asked(call, shown)
+            reply = await self._asked(call, transcript.wired, shown)
+        except JudgeUnavailable as exc:
+            # No other model of this agent's would help.
+            failures = call.before.failures + 1
+            raise policed(exc.cause, agent.retries, failures, None) from None
         except ApplicationError as exc:
             failures = call.before.failures + 1
             # Another model would not have the tools either.
@@ -106,27 +126,39 @@ class ModelActivities:
         self.transcripts.keep(run_id, transcript)
         return reply.model_copy(update={"mark": transcript.mark})
 
-    async def _asked(self, call: Call, shown: Shown) -> ModelReply:
-        answer = Answer()
+    async def _asked(self, call: Call, messages: list[bytes], shown: Shown) -> ModelReply:
+        answer = Answer(waiting=True)
+        run_id = activity.info().workflow_id or ""
+        checks = Checks(call, run_id, self._chat.redact, self._judging.ask)
         try:
             async with heartbeats(lambda: _so_far(call, answer)):
-                call = await self._equipped(call, answer)
-                received = await self._received(call, shown, answer)
-            return self._answering.reply(call, answer, Outcome(received))
+                reply = await checks.inputs(messages)
+                if reply is None:
+                    call = await self._equipped(call)
+                    received = await self._received(call, shown, answer)
+                    reply = self._answering.reply(call, answer, Outcome(received))
+                    reply = await checks.answer(reply, call)
         except asyncio.CancelledError:
             if not stopped_by_cancel():
                 raise
-            return self._answering.reply(call, answer, Outcome(why=error(ErrorCode.CANCELLED)))
+            why = error(ErrorCode.CANCELLED)
+            reply = checks.withheld(self._answering.reply(call, answer, Outcome(why=why)))
         except ApplicationError as exc:
-            if exc.type == ErrorCode.MAX_OUTPUT:
-                why = RunError.model_validate(exc.details[0])
-                return self._answering.reply(call, answer, Outcome(why=why))
-            # For the next attempt, which can't know what this one cost.
-            lost = call.before.was_answering or answer.size > 0 or exc.type in UNKNOWN_USAGE
-            failures = call.before.failures + 1
-            told = {"was_answering": lost, "failures": failures}
-            activity.heartbeat(_so_far(call, answer).model_copy(update=told))
+            if exc.type != ErrorCode.MAX_OUTPUT:
+                _leave(call, answer, exc.type in UNKNOWN_USAGE or checks.has_spent)
+                raise
+            why = RunError.model_validate(exc.details[0])
+            reply = checks.withheld(self._answering.reply(call, answer, Outcome(why=why)))
+        except JudgeUnavailable:
+            _leave(call, answer, True)
             raise
+        return checks.counted(reply)
+
+    async def _judged(self, call: Call, message: bytes) -> ModelReply:
+        """Return what the model of a judge answers."""
+        answer = Answer()
+        received = await self._received(call, Shown([message], 0), answer)
+        return self._answering.reply(call, answer, Outcome(received))
 
     async def _received(self, call: Call, shown: Shown, answer: Answer) -> Received:
         body = request_body(call.agent, call.model, shown.messages, call.request, call.offered)
@@ -141,15 +173,13 @@ class ModelActivities:
         async with turn:
             return await self._chat.ask(body, answer, call.terms.timeouts, longest)
 
-    async def _equipped(self, call: Call, answer: Answer) -> Call:
+    async def _equipped(self, call: Call) -> Call:
         if self._tools is None or not call.agent.mcp_servers or call.request.purpose != "turn":
             return call
-        answer.waiting = True  # nothing has been sent to the model, and nothing used
         try:
             offered = await self._tools.tools_of(call.agent)
         except ToolProblem as exc:
             raise failed(exc.why) from None
-        answer.waiting = False
         return replace(call, offered=offered)
 
     def _agent(self, name: str) -> Agent:
@@ -166,11 +196,19 @@ def _waiting(call: Call) -> Progress:
     return call.before.model_copy(update={"attempt": activity.info().attempt})
 
 
+def _leave(call: Call, answer: Answer, is_lost: bool) -> None:
+    """Tell the next attempt what it can't know: what this one cost."""
+    lost = is_lost or call.before.was_answering or answer.size > 0
+    told = {"was_answering": lost, "failures": call.before.failures + 1}
+    activity.heartbeat(_so_far(call, answer).model_copy(update=told))
+
+
 def _so_far(call: Call, answer: Answer) -> Progress:
     asked = call.before.was_answering or not answer.waiting
     return call.before.model_copy(
         update={
-            "text": answer.text,
+            # What no check has seen is shown to nobody.
+            "text": "" if call.agent.output_checks else answer.text,
             "was_answering": asked,
             "attempt": activity.info().attempt,
         }
@@ -185,11 +223,21 @@ def _after(models: list[str], model: str) -> str | None:
 
 
 async def _page(request: TranscriptPageRequest) -> TranscriptPage:
-    info = activity.info()
-    handle = activity.client().get_workflow_handle(
-        info.workflow_id or "", run_id=info.workflow_run_id
-    )
-    page: TranscriptPage = await handle.query(
+    page: TranscriptPage = await _workflow().query(
         contract.TRANSCRIPT_QUERY, request, result_type=TranscriptPage
     )
     return page
+
+
+async def _output_schema() -> dict[str, Any] | None:
+    no_steps = RunPageRequest(after_step=sys.maxsize)
+    page: RunPage = await _workflow().query(contract.RUN_QUERY, no_steps, result_type=RunPage)
+    return page.run.output_schema
+
+
+def _workflow() -> WorkflowHandle[Any, Any]:
+    """Return the workflow of the Run that this activity is a Step of."""
+    info = activity.info()
+    return activity.client().get_workflow_handle(
+        info.workflow_id or "", run_id=info.workflow_run_id
+    )

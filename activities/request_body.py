@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from perdure.activities.outgoing import outgoing
+from perdure.activities.structured import wanted_output
 from perdure.activities.toolbox import Tools
 from perdure.agents.agent import Agent
 from perdure.agents.tool import AnyTool
@@ -49,21 +50,31 @@ def request_body(
     if agent.max_output_tokens is not None:
         head["max_completion_tokens"] = agent.max_output_tokens
     tools = [tool for tool in offered.tools if _is_offered(tool, request)]
-    if tools and request.purpose == "turn":
-        head["tools"] = [tool.schema for tool in tools]
+    schemas = [tool.schema for tool in tools] if request.purpose == "turn" else []
+    output = wanted_output(agent, request, [tool.name for tool in offered.tools])
+    system = agent.instructions
+    if output is not None:
+        head |= output.head
+        schemas += output.tools
+        system = "\n\n".join(filter(None, (system, output.instructions)))
+    if schemas:
+        head["tools"] = schemas
     opened = canonical_json(head)[:-1]
-    return opened + b',"messages":[' + b",".join(_messages(agent, messages, request)) + b"]}"
+    told = _messages(agent, system, messages, request)
+    return opened + b',"messages":[' + b",".join(told) + b"]}"
 
 
 def _is_offered(tool: AnyTool, request: ModelRequest) -> bool:
     return tool.policy.kind != "agent" or request.depth < MAX_AGENT_DEPTH
 
 
-def _messages(agent: Agent, messages: Sequence[bytes], request: ModelRequest) -> list[bytes]:
+def _messages(
+    agent: Agent, system: str, messages: Sequence[bytes], request: ModelRequest
+) -> list[bytes]:
     if request.purpose == "compact":
         told = "\n\n".join(_as_text(wired) for wired in messages[: request.summarise])
         return [_said("system", COMPACT), _said("user", told)]
-    sent = [_said("system", agent.instructions)] if agent.instructions else []
+    sent = [_said("system", system)] if system else []
     sent.extend(outgoing(wired, agent.profile) for wired in messages)
     if request.purpose == "conclude":
         why = request.limit.message if request.limit is not None else ""

@@ -9,6 +9,7 @@ from typing import Any
 
 from temporalio import activity
 
+from perdure.activities.checked_calls import argument_refusal
 from perdure.activities.failure import ToolProblem, failed
 from perdure.activities.gate import refusal
 from perdure.activities.heartbeat import Progress, heartbeats, stopped_by_cancel
@@ -22,10 +23,10 @@ from perdure.agents.tool import AnyTool
 from perdure.runs import contract
 from perdure.runs.contract import ToolRequest
 from perdure.runs.errors import ErrorCode, RunError, StorageUnavailable, ToolRefused, error
-from perdure.runs.files import FileRef
+from perdure.runs.files import FileRef, StoredText
 from perdure.runs.limits import DEFAULT_TOOL_S, MAX_FULL_RESULT_BYTES, MAX_RESULT_BYTES
 from perdure.runs.messages import ToolMessage, without_lone_surrogates
-from perdure.runs.steps import StoredText, ToolReply, error_text
+from perdure.runs.steps import ToolReply, error_text
 from perdure.runs.strict_json import NotJson, strict_json
 
 ToolActivity = Callable[[ToolRequest], Coroutine[Any, Any, ToolReply]]
@@ -80,6 +81,7 @@ def tool_activity(tool: AnyTool, given: Surroundings) -> ToolActivity:
                 async with heartbeats(partial(_so_far, context)):
                     agent = given.agents(request.agent)
                     refused = refusal(agent, tool, request, context.run_id)
+                    refused = refused or await argument_refusal(agent, tool, request, redact)
                     if refused is not None:
                         return _problem(refused, attempt)
                     made = await _executed(tool, request, given.threads, context)

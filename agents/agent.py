@@ -2,10 +2,13 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from perdure.agents.approval import ApprovalRule
+from perdure.agents.checks import ArgumentCheck, InputCheck, Judge, OutputCheck, name_of
 from perdure.agents.delegation import agent_tool, handoff_tool
 from perdure.agents.mcp import McpServer
+from perdure.agents.output import OutputShape, shape_of
 from perdure.agents.profile import ModelProfile
 from perdure.agents.tool import AnyTool
 from perdure.runs.errors import ConfigurationError, ErrorCode
@@ -19,7 +22,8 @@ class Agent:
     """What a Run executes. Declared in a module of yours that the worker is started with.
 
     Raises:
-        ConfigurationError: When the name is unusable, or two tools or MCP servers share one.
+        ConfigurationError: When the name, a check or the output's type is unusable, or two tools
+            or MCP servers share a name.
     """
 
     name: str
@@ -58,6 +62,17 @@ class Agent:
     """What happens when nobody knows whether a tool had its effect; `tell` by default."""
     profile: ModelProfile = field(default_factory=ModelProfile)
     """What sets the model apart from the Chat Completions reference."""
+    output_type: Any = None
+    """What the output has to be: a pydantic model, or another type that pydantic knows, or a JSON
+    schema as a dict. Text when none is given."""
+    input_checks: Sequence[InputCheck] = ()
+    """Look at what is said to a Run, its input and later messages, before the model does."""
+    argument_checks: Sequence[ArgumentCheck] = ()
+    """Look at each tool call: when the model asks for it, and once more where it is executed."""
+    output_checks: Sequence[OutputCheck] = ()
+    """Look at a final answer before the Run ends with it; nothing of it is shown before."""
+    output: OutputShape | None = field(init=False, default=None, repr=False, compare=False)
+    """Made of `output_type`."""
 
     def __post_init__(self) -> None:
         if not is_valid_id(self.name):
@@ -76,6 +91,9 @@ class Agent:
         for name in names:
             if names.count(name) > 1:
                 raise ConfigurationError(f"Agent {self.name!r} has two MCP servers named {name!r}.")
+        _refuse_no_checks(self)
+        if self.output_type is not None:
+            object.__setattr__(self, "output", shape_of(self.output_type))
 
     def as_tool(
         self,
@@ -99,3 +117,21 @@ class Agent:
     def tool(self, name: str) -> AnyTool | None:
         """Return the tool of that name, if the agent has it."""
         return next((each for each in self.tools if each.name == name), None)
+
+
+def _refuse_no_checks(agent: Agent) -> None:
+    for check in (*agent.input_checks, *agent.argument_checks, *agent.output_checks):
+        if not callable(check) and not isinstance(check, Judge):
+            raise ConfigurationError(f"Agent {agent.name!r}: {check!r} is no check.")
+    for check in agent.input_checks:
+        if isinstance(check, Judge) and check.otherwise == "retry":
+            raise ConfigurationError(
+                f"Agent {agent.name!r}: nobody answers again in place of an input.",
+                hint='Let the judge reject it: judged_by(…, otherwise="reject").',
+            )
+    for judge in agent.argument_checks:
+        if isinstance(judge, Judge):
+            raise ConfigurationError(
+                f"Agent {agent.name!r}: the judge {name_of(judge)!r} can't check arguments.",
+                hint="They are checked again where tools are executed; use a function.",
+            )

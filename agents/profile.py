@@ -1,6 +1,11 @@
 """What sets one model, or its server, apart from the Chat Completions reference."""
 
 from dataclasses import dataclass
+from typing import Literal
+
+Structured = Literal["native", "tool", "prompt"]
+"""How a model is told what its answer has to fit: by the request's `response_format`; by a tool
+whose call is the answer; or in words."""
 
 
 @dataclass(frozen=True)
@@ -23,6 +28,10 @@ class ModelProfile:
     """The same of PDF files."""
     audio: bool = True
     """The same of WAV and MP3 files."""
+    structured: Structured = "native"
+    """How the model is told of the schema that its answer has to fit, where there is one. `tool`
+    for servers that do not take `response_format`, or not together with tools; `prompt` for those
+    that have no tools either. The answer is checked whatever is chosen."""
     echo_fields: tuple[str, ...] = ()
     """Fields of the model's messages that it wants back, such as `reasoning_content`: sent with
     the message that they came with, empty where one had none. Up to 64 KiB of text each."""

@@ -1,10 +1,13 @@
 """Going on from a Run that there is: resuming it under its id, or forking another one from it."""
 
+from typing import Any
+
 from temporalio.client import Client
 
 from perdure.client import asking, follow
 from perdure.client.files import placed
 from perdure.client.launch import Launch, launch
+from perdure.client.outputs import checked_schema
 from perdure.client.workers import require_worker
 from perdure.runs import record
 from perdure.runs.contract import Resumption, RunRequest
@@ -88,6 +91,7 @@ class Fork(Frozen):
     limits: Limits = Limits()
     timeouts: Timeouts = Timeouts()
     on_limit: OnLimit | None = None
+    output_schema: dict[str, Any] | None = None
 
 
 async def fork(client: Client, task_queue: str, run_id: str, new_id: str, changed: Fork) -> None:
@@ -130,11 +134,11 @@ def forked_start(run: Run, changed: Fork, files: tuple[FileRef, ...] = ()) -> Ru
         model=changed.model or (run.model if same_agent else None),
         on_limit=changed.on_limit or (run.on_limit if same_agent else None),
         on_unknown=run.on_unknown if same_agent else None,
-        output_schema=run.output_schema,
         checkpoint=done if done.steps or done.follow_ups else None,
         context=run.context,
         limits=limits,
         timeouts=timeouts,
         metadata=run.metadata,
+        output_schema=checked_schema(changed.output_schema) or run.output_schema,
         forked_from=run.run_id,
     )

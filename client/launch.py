@@ -13,6 +13,7 @@ from temporalio.service import RPCError
 
 from perdure.client import asking, follow
 from perdure.client.files import placed
+from perdure.client.outputs import OutputSchema, checked_schema
 from perdure.client.starting import checked, checked_id, checked_key
 from perdure.client.workers import require_worker
 from perdure.runs import record
@@ -75,6 +76,7 @@ class RunOptions(TypedDict, total=False):
     on_limit: OnLimit | None
     timeouts: Timeouts | None
     metadata: Mapping[str, str] | None
+    output_schema: OutputSchema | None
     on_busy: OnBusy
     idempotency_key: str | None
 
@@ -101,6 +103,7 @@ def asked_for(
         on_limit=options.get("on_limit"),
         timeouts=options.get("timeouts") or Timeouts(),
         metadata=dict(options.get("metadata") or {}),
+        output_schema=checked_schema(options.get("output_schema")),
     )
     return Asked(
         checked(given),

@@ -1,13 +1,14 @@
 """`RunManager`: start Runs, follow them, find them, steer them, stop them."""
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator
 
 from temporalio.client import Client
 
 from perdure.client import changing, continuing, follow
 from perdure.client.continuing import Fork
 from perdure.client.files import Filing
-from perdure.client.launch import asked_for, new_id, start
+from perdure.client.launch import new_id
+from perdure.client.launching import Launching
 from perdure.client.listing import RunFilter, RunList, list_runs
 from perdure.client.results import whole_result
 from perdure.client.sessions import SessionHandle, SessionList, list_sessions
@@ -18,14 +19,11 @@ from perdure.engine.settings import Settings
 from perdure.runs import contract
 from perdure.runs.contract import CancelRequest
 from perdure.runs.events import CancelMode, Event
-from perdure.runs.given_file import File
-from perdure.runs.limits import Limits, OnLimit, Timeouts
+from perdure.runs.limits import Limits, Timeouts
 from perdure.runs.run import Run
-from perdure.runs.start import ContextBundle
-from perdure.sessions.admission import OnBusy
 
 
-class RunManager(Branching, Filing):
+class RunManager(Launching, Branching, Filing):
     """A client for Runs. Needs Temporal, and for reading no worker.
 
     Args:
@@ -47,71 +45,6 @@ class RunManager(Branching, Filing):
         """
         chosen = settings or Settings.configured()
         return cls(await connect(chosen), chosen.task_queue)
-
-    async def start_run(  # noqa: PLR0913 - keyword-only: the call is the request
-        self,
-        agent: str,
-        input: str,
-        *,
-        files: Sequence[File] = (),
-        run_id: str | None = None,
-        session_id: str | None = None,
-        context: ContextBundle | None = None,
-        model: str | None = None,
-        limits: Limits | None = None,
-        on_limit: OnLimit | None = None,
-        timeouts: Timeouts | None = None,
-        metadata: Mapping[str, str] | None = None,
-        on_busy: OnBusy = "reject",
-        idempotency_key: str | None = None,
-    ) -> str:
-        """Start a Run and return its id, at once.
-
-        *Idempotency*: with a `run_id` of yours, a second start is refused; with an
-        `idempotency_key`, it returns the id of the first.
-
-        Args:
-            agent: Name of an agent that the workers have.
-            input: What the user says.
-            files: What that comes with: images, text, PDF, WAV or MP3 files.
-            run_id: Chosen by us when not given.
-            session_id: The conversation that it belongs to; `session` has more to it.
-            context: Earlier messages and variables; in a Session, variables only.
-            model: Instead of the agent's.
-            limits: Over the agent's own.
-            on_limit: When one is reached: `stop` (the default) ends the Run `failed`, `finalize`
-                lets the model conclude without tools, `pause` waits for `raise_limits`.
-            timeouts: Over the agent's own.
-            metadata: Kept with the Run, for you.
-            on_busy: What happens when another Run of its Session is going on.
-            idempotency_key: The same key and request give the same Run, for a day at least.
-
-        Raises:
-            SessionBusy: When another Run of its Session is going on, and this one may not wait.
-            SessionLimitReached: When its Session has used what it may use.
-            QueueFull: When too many Runs wait in its Session.
-            IdempotencyConflict: When the key was used with another request.
-            InvalidRequest: When the input is empty, or something too large or unusable.
-            StorageUnavailable: When large input can't be put where workers find it.
-            NoWorker: When nothing would pick the Run up.
-            RunAlreadyExists, EngineUnavailable: As their names say.
-        """
-        asked = asked_for(
-            agent,
-            input,
-            session_id,
-            files=files,
-            run_id=run_id,
-            context=context,
-            model=model,
-            limits=limits,
-            on_limit=on_limit,
-            timeouts=timeouts,
-            metadata=metadata,
-            on_busy=on_busy,
-            idempotency_key=idempotency_key,
-        )
-        return (await start(self.client, self.task_queue, asked)).run_id
 
     def session(self, session_id: str) -> SessionHandle:
         """Return a handle to a Session; it begins with its first Run.

@@ -22,7 +22,7 @@ from perdure.runs.limits import (
 )
 from perdure.runs.messages import without_lone_surrogates
 from perdure.runs.start import RunStart
-from perdure.runs.strict_json import NotJson, strict_json
+from perdure.runs.strict_json import NotJson, is_deeper, strict_json
 
 
 def checked(start: RunStart) -> RunStart:
@@ -134,22 +134,5 @@ def _too_deep_or_no_json(exc: Exception | None) -> InvalidRequest:
 
 
 def _check_depth(variables: dict[str, Any]) -> None:
-    if _is_deeper(variables, MAX_DEPTH):
+    if is_deeper(variables, MAX_DEPTH):
         raise _too_deep_or_no_json(None)
-
-
-def _is_deeper(value: Any, allowed: int) -> bool:
-    level = [value]
-    for _ in range(allowed):
-        level = [child for each in level for child in _children(each)]
-    return any(isinstance(each, (dict, list)) for each in level)
-
-
-def _children(value: Any) -> list[Any]:
-    match value:
-        case dict():
-            return list(value.values())
-        case list():
-            return value
-        case _:
-            return []

@@ -107,10 +107,14 @@ class ModelRequest(Frozen):
     max_output_bytes: int | None = None
     depth: int = Field(0, exclude_if=is_nothing)
     """Runs above this one: at `MAX_AGENT_DEPTH`, no other agent can be called."""
-    cleared: bool = Field(False, exclude_if=is_nothing)
-    """A person has approved the Run's input."""
+    unchecked: int = Field(0, exclude_if=is_nothing)
+    """Messages, at the end of the transcript, that somebody said to the Run and that no earlier
+    Step of it has shown to the agent's checks."""
     output_schema: dict[str, Any] | None = Field(None, exclude_if=is_nothing)
     """Of the Run's output, where its caller gave one."""
+    output_schema_digest: str = Field("", exclude_if=is_nothing)
+    """Instead of it, where that is large and an earlier Step of the Run was sent it: SHA-256 over
+    its canonical JSON, in hexadecimal."""
 
 
 class ToolRequest(Frozen):

@@ -184,7 +184,8 @@ def _refusal_of(step: Step) -> RunError | None:
     resolution = step.action.resolution
     how = "Nobody approved" if resolution.verdict == "expired" else "A person refused"
     note = f": {resolution.note}" if resolution.note else "."
-    return error(ErrorCode.GUARDRAIL, f"{how} the {step.action.about} of the Run{note}")
+    said = f"{how} the {step.action.about} of the Run{note}"
+    return error(ErrorCode.GUARDRAIL, said, details={"about": step.action.about})
 
 
 def _after_failure(run: Run, step: Step) -> Decision:
@@ -193,12 +194,15 @@ def _after_failure(run: Run, step: Step) -> Decision:
     refused = _refusal_of(step)
     if refused is not None:
         return _failed(refused.model_copy(update={"step": step.number}))
+    if step.checked is not None and step.checked.inputs:
+        return CallModel(step.turn, step.purpose, limit=run.limit_reached)
     why = step.error or error(ErrorCode.INTERNAL, f"Step {step.number} failed without a reason.")
     if why.fallback is not None:
         return CallModel(step.turn, step.purpose, model=why.fallback, limit=run.limit_reached)
     if why.code is ErrorCode.CONTEXT_OVERFLOW and step.purpose == "turn" and _can_compact(run):
         return CallModel(step.turn, "compact")
-    if step.purpose == "conclude" and run.limit_reached is not None:
+    refuses = why.code is ErrorCode.GUARDRAIL
+    if step.purpose == "conclude" and run.limit_reached is not None and not refuses:
         return _failed(run.limit_reached.model_copy(update={"step": step.number}), step.text)
     return _failed(why.model_copy(update={"step": step.number}), step.text)
 

@@ -101,8 +101,8 @@ def resumed(run: "Run", event: RunResumed) -> dict[str, Any]:
 
 def _parsed(run: "Run", output: str | None) -> Any:
     answer = last_answer(run)
-    if answer is None or not answer.structured or output is None:
-        return None
+    if answer is None or not answer.structured or output is None or output != answer.text:
+        return None  # e.g. the beginning of a later answer that was cut
     return json.loads(output)
 
 

@@ -14,6 +14,7 @@
     ├── SessionLimitReached the Session has used what it may use
     ├── QueueFull           no more Runs may wait in the Session
     ├── IdempotencyConflict the key was used before, with another request
+    ├── OutputInvalid       the Run's output is not of the type that is asked for
     ├── EngineUnavailable   Temporal does not answer at the configured address
     ├── NoWorker            nothing polls the task queue, so nothing would happen
     ├── ToolRefused         a tool did not do what its arguments ask for; the model is told the code
@@ -161,6 +162,12 @@ class IdempotencyConflict(PerdureError):
     code = ErrorCode.IDEMPOTENCY_CONFLICT
 
 
+class OutputInvalid(PerdureError):
+    """The Run's output is not of the type that is asked for, or it has none."""
+
+    code = ErrorCode.OUTPUT_INVALID
+
+
 class EngineUnavailable(PerdureError):
     """Temporal does not answer at the configured address."""
 
@@ -221,6 +228,7 @@ __all__ = [
     "IllegalEvent",
     "InvalidRequest",
     "NoWorker",
+    "OutputInvalid",
     "PerdureError",
     "QueueFull",
     "RunAlreadyExists",

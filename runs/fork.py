@@ -2,6 +2,7 @@
 
 from perdure.runs.errors import ErrorCode, InvalidRequest, error
 from perdure.runs.files import FileRef
+from perdure.runs.inputs import as_told, changes_inputs
 from perdure.runs.run import Run
 from perdure.runs.start import Checkpoint, FollowUp
 from perdure.runs.steps import ToolCall
@@ -42,7 +43,7 @@ def checkpoint(
     calls = [_as_of(call, step) if call.model_step == latest else call for call in asked]
     # What was said at that very point stays, unless something else is said instead.
     last = step - 1 if message is not None else step
-    follow_ups = tuple(each for each in run.follow_ups if each.after_step <= last)
+    follow_ups = tuple(as_told(each, steps) for each in run.follow_ups if each.after_step <= last)
     if message is not None and step > 0:
         calls = [call.settled(_NOT_EXECUTED) for call in calls]
         follow_ups += (FollowUp(after_step=step, text=message, files=files),)
@@ -50,6 +51,7 @@ def checkpoint(
         steps=steps,
         tool_calls=tuple(calls),
         follow_ups=follow_ups,
+        told_input=run.told_input if any(map(changes_inputs, steps)) else None,
         compactions=tuple(each for each in run.compactions if each.step <= step),
         actions_asked=run.actions_asked,
     )

@@ -15,6 +15,7 @@ from perdure.runs.limits import DEFAULT_ACTION_S
 from perdure.runs.policy import Approval
 from perdure.runs.status import WaitingOn
 from perdure.runs.steps import Step, ToolCall, error_text
+from perdure.runs.transcript import task
 
 if TYPE_CHECKING:
     from perdure.runs.run import Run
@@ -223,7 +224,7 @@ def _about_call(run: "Run", action_id: str, about: About, call: ToolCall, at: da
 
 def _about_step(run: "Run", action_id: str, about: About, step: Step, at: datetime) -> Action:
     review = step.review or Approval()
-    what = run.input_message if about == "input" else step.text or ""
+    what = task(run) if about == "input" else step.text or ""
     return Action(
         action_id=action_id,
         kind="approval",

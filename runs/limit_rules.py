@@ -116,7 +116,9 @@ def _unfit(run: Run) -> Wrong | None:
     if len(latest) < MAX_UNFIT_ANSWERS or latest[-1].unfit is None:
         return None
     why = latest[0].unfit or error(ErrorCode.OUTPUT_INVALID)
-    return Wrong(why.model_copy(update={"step": latest[0].number}), latest[0].text)
+    # What a check of the agent refused is not shown as what the Run came to.
+    said = None if why.code is ErrorCode.GUARDRAIL else latest[0].text
+    return Wrong(why.model_copy(update={"step": latest[0].number}), said)
 
 
 def _spent(run: Run) -> RunError | None:

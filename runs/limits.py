@@ -20,6 +20,8 @@ MAX_METADATA_BYTES = 64 * 1024
 """Metadata of a Run, as UTF-8 JSON: every answer about the Run repeats it."""
 MAX_VARIABLES_BYTES = 256 * 1024
 """Variables of a Session, as UTF-8 JSON: each of its Runs has them."""
+MAX_SCHEMA_BYTES = 16 * 1024
+"""A JSON schema of an output, as UTF-8 JSON: every model request of a Run repeats its caller's."""
 MAX_KEY_CHARS = 255
 """An idempotency key; as long as Stripe's."""
 MAX_REASON_BYTES = 4 * 1024

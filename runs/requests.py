@@ -1,15 +1,15 @@
 """What the workflow asks of an activity, made of the Run as it stands."""
 
 import json
-from itertools import takewhile
 from typing import Any
 
 from perdure.runs import gate
 from perdure.runs.contract import ModelRequest, RunRequest, ToolRequest
 from perdure.runs.decide import CallModel
+from perdure.runs.inputs import unchecked
 from perdure.runs.limit_rules import left
 from perdure.runs.limits import MAX_DELTA_BYTES, Terms, Timeouts
-from perdure.runs.messages import sent
+from perdure.runs.messages import REFER_FROM_BYTES, canonical_json, digest, sent
 from perdure.runs.run import Run
 from perdure.runs.start import ContextBundle, RunStart, SessionShare
 from perdure.runs.steps import ToolCall
@@ -41,8 +41,8 @@ def model_request(run: Run, call: CallModel) -> ModelRequest:
         timeouts=run.timeouts if run.settled else Timeouts(),
         max_output_bytes=run.limits.max_output_bytes,
         depth=run.depth,
-        cleared=_is_cleared(run),
-        output_schema=run.output_schema,
+        unchecked=unchecked(run).count,
+        **_schema(run),
     )
 
 
@@ -69,10 +69,15 @@ def child_request(run: Run, call: ToolCall) -> RunRequest:
     return RunRequest(start=start)
 
 
-def _is_cleared(run: Run) -> bool:
-    """Tell whether a person has approved the input: only the first turn asks."""
-    first = takewhile(lambda step: step.turn == 1, run.steps)
-    return any(step.action is not None and step.action.is_approved for step in first)
+def _schema(run: Run) -> dict[str, Any]:
+    """Return what says which schema the output has to fit, where the caller gave one."""
+    if run.output_schema is None:
+        return {}
+    wired = canonical_json(run.output_schema)
+    own = run.steps[run.copied_steps : -1]
+    if len(wired) < REFER_FROM_BYTES or all(step.kind != "model" for step in own):
+        return {"output_schema": run.output_schema}
+    return {"output_schema_digest": digest(wired)}
 
 
 def tool_request(run: Run, call: ToolCall) -> ToolRequest:

@@ -8,7 +8,7 @@ projects the workflow's history.
 """
 
 from datetime import datetime, timedelta
-from typing import Any, assert_never
+from typing import Any, TypeVar, assert_never
 
 from perdure.runs import gate
 from perdure.runs.beginnings import begun, opened, queue, shared
@@ -41,6 +41,7 @@ from perdure.runs.events import (
 from perdure.runs.files import FileRef
 from perdure.runs.frozen import Frozen
 from perdure.runs.limits import Limits, OnLimit, OnUnknown, Timeouts
+from perdure.runs.outputs import value_of
 from perdure.runs.policy import is_nothing
 from perdure.runs.start import Checkpoint, Compaction, ContextBundle, FollowUp
 from perdure.runs.status import TRANSITIONS, RunStatus, StopReason, WaitingOn
@@ -48,6 +49,8 @@ from perdure.runs.step_changes import handed_off, message_accepted, step_ended, 
 from perdure.runs.steps import Step, ToolCall
 from perdure.runs.usage import Usage
 from pydantic import Field, computed_field
+
+T = TypeVar("T")
 
 
 class Run(Frozen):
@@ -66,6 +69,8 @@ class Run(Frozen):
     last_progress_at: datetime
     input_message: str
     input_files: tuple[FileRef, ...] = Field((), exclude_if=is_nothing)
+    told_input: str | None = None
+    """What the model reads instead, where a check of the agent changed it."""
     model: str | None = None
     """The model asked for, where that is not the agent's own: chosen, or fallen back to."""
     context: ContextBundle = ContextBundle()
@@ -158,6 +163,14 @@ class Run(Frozen):
             return None
         return began + timedelta(seconds=self.timeouts.run_s)
 
+    def output_as(self, kind: type[T]) -> T:
+        """Return the output as a value of a type that pydantic knows, such as a pydantic model.
+
+        Raises:
+            OutputInvalid: When the Run has no output, or one that is not of that type.
+        """
+        return value_of(self, kind)
+
     def stamp(self, at: datetime) -> dict[str, Any]:
         """Return what the next Event of this Run says before anything else: whose, which, when."""
         return {"run_id": self.run_id, "sequence_number": self.last_event + 1, "at": at}
@@ -172,6 +185,7 @@ class Run(Frozen):
         if not isinstance(event, RunQueued) or event.sequence_number != 0:
             raise IllegalEvent(f"A Run begins with run.queued numbered 0, not {event.type!r}.")
         start, done = event.start, event.start.checkpoint or Checkpoint()
+        told = start.input if done.told_input is None else done.told_input
         run = Run(
             run_id=event.run_id,
             agent=start.agent,
@@ -195,12 +209,13 @@ class Run(Frozen):
             tool_calls=done.tool_calls,
             follow_ups=done.follow_ups,
             compactions=done.compactions,
+            told_input=done.told_input,
             turn=done.steps[-1].turn if done.steps else 0,
             actions_asked=done.actions_asked,
             copied_steps=len(done.steps),
             resumed_step=len(done.steps),
             waiting_on=queue(start, event.at),
-            transcript_chars=opened(start) + done.chars,
+            transcript_chars=opened(start) + len(told) - len(start.input) + done.chars,
         )
         return run.model_copy(update=shared(run, start.share))
 

@@ -28,6 +28,13 @@ class FollowUp(Frozen):
     message_id: str = ""
     """None for what a fork begins with."""
     files: tuple[FileRef, ...] = Field((), exclude_if=is_nothing)
+    told: str | None = None
+    """What the model reads instead, where a check changed it."""
+
+    @property
+    def words(self) -> str:
+        """What the model reads."""
+        return self.text if self.told is None else self.told
 
 
 class Compaction(Frozen):
@@ -49,14 +56,17 @@ class Checkpoint(Frozen):
     compactions: tuple[Compaction, ...] = ()
     actions_asked: int = Field(0, exclude_if=is_nothing)
     """So that no action of the fork has the id of one of these."""
+    told_input: str | None = None
+    """What the model read instead of the input, where a check had changed it."""
 
     @property
     def chars(self) -> int:
         """Characters of all that was said by then."""
         said = sum(len(step.text or "") for step in self.steps)
+        said += sum(len(step.unfit.message) for step in self.steps if step.unfit is not None)
         said += sum(len(call.arguments) + len(call.result or "") for call in self.tool_calls)
         said += sum(chars(call.files) for call in self.tool_calls)
-        return said + sum(len(each.text) + chars(each.files) for each in self.follow_ups)
+        return said + sum(len(each.words) + chars(each.files) for each in self.follow_ups)
 
 
 class SessionShare(Frozen):

@@ -17,6 +17,7 @@ from perdure.runs.events import (
     StepStarted,
 )
 from perdure.runs.files import chars
+from perdure.runs.inputs import inputs_changed
 from perdure.runs.start import Compaction, FollowUp
 from perdure.runs.status import RunStatus
 from perdure.runs.steps import (
@@ -156,12 +157,20 @@ def message_accepted(run: "Run", event: MessageAccepted) -> dict[str, Any]:
 
 def _model_answered(run: "Run", step: Step, reply: ModelReply) -> dict[str, Any]:
     calls = tuple(ToolCall.of(call, step.number) for call in reply.calls)
-    said = reply.chars + sum(len(c.arguments) + len(c.result or "") for c in calls)
+    said = reply.chars + len(reply.unfit.message if reply.unfit is not None else "")
+    said += sum(len(c.arguments) + len(c.result or "") for c in calls)
+    usage = run.usage.plus_call(reply.usage)
     changes: dict[str, Any] = {
         "tool_calls": run.tool_calls + calls,
-        "usage": run.usage.plus_call(reply.usage),
         "transcript_chars": run.transcript_chars + said,
     }
+    if reply.checked is not None:
+        told, grown = inputs_changed(run, reply.checked.inputs)
+        changes |= told
+        changes["transcript_chars"] += grown
+        for used in reply.checked.usage:
+            usage = usage.plus_call(used)
+    changes["usage"] = usage
     if reply.terms is not None and not run.settled:
         changes |= {
             "limits": run.limits.over(reply.terms.limits),

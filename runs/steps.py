@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import Annotated, Any, Literal
 
 from perdure.runs.actions import Action, Resolution
+from perdure.runs.checked import Checked
 from perdure.runs.errors import ErrorCode, RunError, error
 from perdure.runs.files import FileRef
 from perdure.runs.files import StoredText as StoredText  # also by this name
@@ -38,11 +39,13 @@ class RequestedCall(Frozen):
     rejection: RunError | None = None
     """Why the call is not executed; the model is told."""
     raw_arguments: str | None = None
-    """What the model wrote, at most 200 characters, where that was unusable."""
+    """What the model wrote, at most 200 characters, where that was unusable or was changed."""
     repaired: Repair | None = None
     """What was undone before the arguments fitted."""
     provider_id: str | None = None
     """The provider's own id, where that could not be used."""
+    changed_by: str | None = None
+    """The check that made these arguments of what the model wrote."""
 
 
 class Mark(Frozen):
@@ -86,6 +89,8 @@ class ModelReply(Frozen):
     review: Approval | None = Field(None, exclude_if=is_nothing)
     """Set when a person is to approve the Run's output or, with the error `guardrail`, its
     input."""
+    checked: Checked | None = None
+    """What the agent's checks did; none when they did nothing."""
     terms: Terms | None = None
     """The Run's terms, completed with the agent's; sent with the first reply."""
 
@@ -119,6 +124,7 @@ KEPT_BY_STEP = (
     "unfit",
     "structured",
     "review",
+    "checked",
 )
 
 
@@ -177,6 +183,7 @@ class Step(Frozen):
     unfit: RunError | None = None
     structured: bool = False
     review: Approval | None = None
+    checked: Checked | None = None
     action: Action | None = None
     """What a person was asked about the input or output of the Run."""
     error: RunError | None = None
@@ -209,6 +216,7 @@ class ToolCall(Frozen):
     raw_arguments: str | None = None
     repaired: Repair | None = None
     provider_id: str | None = None
+    changed_by: str | None = None
 
     @classmethod
     def of(cls, call: RequestedCall, model_step: int) -> "ToolCall":
@@ -223,6 +231,7 @@ class ToolCall(Frozen):
             raw_arguments=call.raw_arguments,
             repaired=call.repaired,
             provider_id=call.provider_id,
+            changed_by=call.changed_by,
             status="requested" if why is None else "rejected",
             error=why,
             result=None if why is None else error_text(why),

@@ -33,6 +33,24 @@ def strict_json(value: Any) -> bytes:
             raise NotJson(_reason(exc)) from exc
 
 
+def is_deeper(value: Any, allowed: int) -> bool:
+    """Tell whether a value of JSON has more than so many levels of lists and objects."""
+    level = [value]
+    for _ in range(allowed):
+        level = [child for each in level for child in _children(each)]
+    return any(isinstance(each, (dict, list)) for each in level)
+
+
+def _children(value: Any) -> list[Any]:
+    match value:
+        case dict():
+            return list(value.values())
+        case list():
+            return value
+        case _:
+            return []
+
+
 def _json(value: Any) -> bytes:
     return to_json(value, inf_nan_mode="null")
 

@@ -46,8 +46,13 @@ def advance(mark: Mark, wired: bytes) -> Mark:
 
 def opening(run: "Run") -> tuple[Message, ...]:
     """Return the messages a Run starts with: its context, then its input."""
-    given = UserMessage(content=run.input_message, files=run.input_files)
+    given = UserMessage(content=task(run), files=run.input_files)
     return (*run.context.messages, given)
+
+
+def task(run: "Run") -> str:
+    """Return the input as the model reads it."""
+    return run.input_message if run.told_input is None else run.told_input
 
 
 def assistant_message(
@@ -180,14 +185,14 @@ def _blocks(run: "Run") -> Iterator[_Block]:
 def _first(run: "Run") -> tuple[Message, ...]:
     if run.compaction is None:
         return opening(run)
-    task = run.input_message
-    if len(task) > TASK_CHARS:
-        task = task[:TASK_CHARS] + " […]"
+    asked = task(run)
+    if len(asked) > TASK_CHARS:
+        asked = asked[:TASK_CHARS] + " […]"
     kept = fitting(run.input_files, TASK_CHARS // CHARS_PER_TOKEN)
     if len(kept) < len(run.input_files):
         left_out = ", ".join(file.described for file in run.input_files[len(kept) :])
-        task += f"\n[It came with files that were too large to be repeated: {left_out}]"
-    summary = SUMMARY.format(summary=run.compaction.summary, task=task)
+        asked += f"\n[It came with files that were too large to be repeated: {left_out}]"
+    summary = SUMMARY.format(summary=run.compaction.summary, task=asked)
     return (UserMessage(content=summary, files=kept),)
 
 
@@ -221,7 +226,7 @@ def _end(run: "Run") -> int:
 
 def _said_between(run: "Run", step: int, end: int) -> list[Message]:
     return [
-        UserMessage(content=each.text, files=each.files)
+        UserMessage(content=each.words, files=each.files)
         for each in run.follow_ups
         if step <= each.after_step < end
     ]

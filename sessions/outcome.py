@@ -1,6 +1,8 @@
 """What a Run leaves to its Session: what was said, what it used."""
 
+from perdure.runs.errors import ErrorCode
 from perdure.runs.frozen import Frozen
+from perdure.runs.inputs import unchecked
 from perdure.runs.messages import AssistantMessage, Message
 from perdure.runs.run import Run
 from perdure.runs.status import RunStatus
@@ -47,12 +49,21 @@ def outcome(run: Run) -> RunOutcome:
     is_compacted = run.compaction is not None
     said = said_by_end(run)
     new = said if is_compacted else said[len(run.context.messages) :]
+    new = new[: len(new) - _refused(run)]
     return found.model_copy(update={"messages": tuple(new), "replaces": is_compacted})
 
 
 def said_by_end(run: Run) -> list[Message]:
     """Return the conversation as it stands at the end of a Run, beginning with its context."""
     return [*messages(run), *_unfinished(run)]
+
+
+def _refused(run: Run) -> int:
+    """Return how many messages, at the end, no model is to read: a check, or a person, said so."""
+    why = run.error
+    if why is None or why.code is not ErrorCode.GUARDRAIL or why.details.get("about") != "input":
+        return 0
+    return unchecked(run).count
 
 
 def _unfinished(run: Run) -> tuple[Message, ...]:

@@ -11,13 +11,13 @@ from perdure.client.cli import files as files_
 from perdure.client.cli.actions import command as actions
 from perdure.client.cli.chat.command import chat
 from perdure.client.cli.session import execute, settings
+from perdure.client.cli.start import start
 from perdure.client.continuing import Fork
 from perdure.client.listing import RunFilter
 from perdure.engine.connect import leave
 from perdure.runs.events import CancelMode
-from perdure.runs.limits import Limits, OnLimit, Timeouts
+from perdure.runs.limits import Limits
 from perdure.runs.status import RunStatus
-from perdure.sessions.admission import OnBusy
 
 app = typer.Typer(
     name="perdure",
@@ -38,50 +38,7 @@ Agents = Annotated[
 ]
 
 
-@app.command()
-def start(  # noqa: PLR0913 - one for each option
-    text: Annotated[str, typer.Argument(help="What the user says; - reads standard input.")],
-    agent: Annotated[str, typer.Option(help="Name of an agent.")] = "assistant",
-    session: Annotated[str | None, typer.Option(help="Conversation it belongs to.")] = None,
-    on_busy: Annotated[
-        OnBusy,
-        typer.Option(
-            help="While another Run of its Session goes on: be refused; wait for its turn; take "
-            "its place; take it, and have it forgotten; or be said to it."
-        ),
-    ] = "reject",
-    model: Annotated[str | None, typer.Option(help="Instead of the agent's.")] = None,
-    limits: Annotated[str | None, typer.Option(help="Such as max_turns=50,max_cost=2.")] = None,
-    on_limit: Annotated[
-        OnLimit | None, typer.Option(help="What happens when a limit is reached.")
-    ] = None,
-    timeouts: Annotated[str | None, typer.Option(help="Such as run_s=600,tool_s=30.")] = None,
-    idempotency_key: Annotated[
-        str | None, typer.Option(help="Started again with the same one, it is the same Run.")
-    ] = None,
-    file: Files = None,
-    wait: Annotated[bool, typer.Option("--wait", help="Wait, then print the output.")] = False,
-    follow: Follow = False,
-    as_json: Json = False,
-) -> None:
-    """Start a Run and print its id."""
-
-    def chosen() -> commands.Start:
-        options = {
-            "session_id": session,
-            "on_busy": on_busy,
-            "idempotency_key": idempotency_key,
-            "model": model,
-            "limits": continuing.read_values(Limits, limits),
-            "on_limit": on_limit,
-            "timeouts": continuing.read_values(Timeouts, timeouts),
-            "files": files_.read_files(file),
-        }
-        return commands.Start(text, agent, options, wait=wait, follow=follow)
-
-    execute(commands.start(settings(), chosen, as_json=as_json), as_json=as_json)
-
-
+app.command()(start)
 app.command()(chat)
 for decides in (actions.approvals, actions.approve, actions.reject, actions.answer):
     app.command()(decides)

@@ -22,8 +22,9 @@ from perdure.agents.context import tool_context
 from perdure.agents.tool import AnyTool, tool
 from perdure.runs.contract import ToolRequest
 from perdure.runs.errors import ErrorCode
+from perdure.runs.files import StoredText
 from perdure.runs.limits import MAX_RESULT_BYTES
-from perdure.runs.steps import StoredText, ToolReply
+from perdure.runs.steps import ToolReply
 
 LIMIT_S = 10.0
 AGENTS = {"helper": Agent(name="helper")}

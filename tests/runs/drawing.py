@@ -4,6 +4,7 @@ from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn
 
 from perdure.runs.actions import Action, Resolution
+from perdure.runs.checked import Checked
 from perdure.runs.errors import ErrorCode, RunError, error
 from perdure.runs.files import FileRef, StoredText
 from perdure.runs.limits import Limits, Terms, Timeouts
@@ -139,22 +140,31 @@ def model_outcomes(draw: DrawFn) -> ModelReply | RunError:
         fallback = draw(st.sampled_from([None, "n"]))
         return error(draw(st.sampled_from(ENDED_MODEL_CODES)), fallback=fallback)
     why = draw(st.sampled_from(ENDED_MODEL_CODES)) if draw(st.integers(0, 9)) == 9 else None
+    asked_for = () if why is not None else draw(calls())
+    is_unfit = why is None and not asked_for and draw(st.integers(0, 3)) == 3
     return ModelReply(
         model="m",
         text=draw(st.none() | TEXT),
         refusal=draw(st.sampled_from([None, None, None, "No."])),
-        calls=() if why is not None else draw(calls()),
+        calls=asked_for,
+        unfit=error(ErrorCode.OUTPUT_INVALID) if is_unfit else None,
         finish_reason="stop",
         usage=draw(usages()),
         attempt=draw(st.integers(1, 3)),
         error=None if why is None else error(why),
-        unfit=draw(st.sampled_from([None, None, None, error(ErrorCode.OUTPUT_INVALID)])),
         review=draw(st.sampled_from([None, None, None, None, Approval(reason="Look!")])),
         terms=draw(
             st.none()
             | st.builds(Terms, limits=st.just(Limits(max_turns=8)), context_window=WINDOWS)
         ),
     )
+
+
+@st.composite
+def changed_inputs(draw: DrawFn, count: int) -> ModelReply:
+    """Draw what a model Step ends with whose checks changed so many inputs."""
+    told = tuple(draw(TEXT) for _ in range(count))
+    return ModelReply(model="m", error=error(ErrorCode.GUARDRAIL), checked=Checked(inputs=told))
 
 
 @st.composite

@@ -5,10 +5,12 @@ from hypothesis.strategies import DrawFn
 
 from perdure.client.continuing import Fork, forked_start
 from perdure.runs import gate
+from perdure.runs.inputs import unchecked
 from tests.runs.drawing import (
     FILES,
     ODDS,
     TEXT,
+    changed_inputs,
     model_outcomes,
     resolutions,
     starts,
@@ -78,7 +80,9 @@ def _act(draw: DrawFn, simulation: Simulation) -> None:
     elif not in_flight:
         simulation.go_on()
     elif in_flight[0].kind == "model":
-        simulation.model_ends(draw(model_outcomes()))
+        count = unchecked(simulation.run).count
+        is_changed = count > 0 and draw(st.integers(0, 4)) == 4
+        simulation.model_ends(draw(changed_inputs(count) if is_changed else model_outcomes()))
     else:
         simulation.tool_ends(draw(st.sampled_from(in_flight)), draw(tool_outcomes()))
 

@@ -12,6 +12,7 @@ from perdure.runs import gate, record, resolving, steering
 from perdure.runs.actions import Action, Resolution
 from perdure.runs.contract import (
     MessageRequest,
+    ModelRequest,
     PauseRequest,
     ResolveActionRequest,
     Resumption,
@@ -30,13 +31,14 @@ from perdure.runs.decide import (
 from perdure.runs.errors import RunError
 from perdure.runs.events import Event
 from perdure.runs.files import FileRef
+from perdure.runs.inputs import unchecked
 from perdure.runs.limits import Limits
 from perdure.runs.messages import wire
 from perdure.runs.requests import child_request, model_request
 from perdure.runs.run import Run
 from perdure.runs.start import RunStart
 from perdure.runs.steps import ModelReply, Step, ToolCall, ToolReply
-from perdure.runs.transcript import messages
+from perdure.runs.transcript import messages, task
 from tests.harness.transcript_rules import check_request
 from tests.runs.building import at, with_mark
 
@@ -94,6 +96,7 @@ class Simulation:
                 assert_transcript_is_valid(self.run)
                 request = model_request(self.run, decision)
                 assert (request.summarise > 0) == (decision.purpose == "compact")
+                assert_unchecked_stand_last(self.run, request)
                 assert self.run.turn == decision.turn
             case CallTools():
                 self.call_tools(decision.calls)
@@ -212,6 +215,20 @@ def folded(events: Sequence[Event], run: Run | None = None) -> Run:
         run = Run.begin(event) if run is None else run.apply(event)
     assert run is not None
     return run
+
+
+def assert_unchecked_stand_last(run: Run, request: ModelRequest) -> None:
+    """What an agent's checks are to look at are the last messages: the words that were said."""
+    transcript = list(messages(run))
+    found = unchecked(run)
+    assert found.count == request.unchecked
+    said = [task(run)] if found.input else []
+    for each in (run.follow_ups[index] for index in found.follow_ups):
+        assert each.told is None
+        said.append(each.text)
+    shown = transcript[len(transcript) - len(said) :]
+    assert [(message.role, message.content) for message in shown] == [("user", t) for t in said]
+    assert len(said) + request.summarise <= len(transcript)
 
 
 def assert_transcript_is_valid(run: Run) -> None:

@@ -23,6 +23,7 @@ CODES: dict[type[PerdureError], ErrorCode] = {
     errors.EngineUnavailable: ErrorCode.ENGINE_UNAVAILABLE,
     errors.NoWorker: ErrorCode.NO_WORKER,
     errors.ToolRefused: ErrorCode.TOOL_FAILED,
+    errors.OutputInvalid: ErrorCode.OUTPUT_INVALID,
     errors.StorageUnavailable: ErrorCode.STORAGE_UNAVAILABLE,
     errors.ConfigurationError: ErrorCode.CONFIGURATION,
     errors.IllegalEvent: ErrorCode.ILLEGAL_EVENT,

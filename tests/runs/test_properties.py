@@ -19,13 +19,20 @@ from perdure.runs.contract import (
     RunPageRequest,
     TranscriptPageRequest,
 )
-from perdure.runs.errors import MEANINGS, ErrorCode, IllegalEvent
+from perdure.runs.errors import ErrorCode, IllegalEvent, error
 from perdure.runs.events import MessageAccepted, event_from_json
 from perdure.runs.files import is_shown
 from perdure.runs.messages import AssistantMessage, Message, UserMessage, wire
 from perdure.runs.run import Run
 from perdure.runs.steps import Mark
-from perdure.runs.transcript import SUMMARY, TOOL_FILES, advance, messages, since_last_answer
+from perdure.runs.transcript import (
+    SUMMARY,
+    TOOL_FILES,
+    advance,
+    messages,
+    since_last_answer,
+    task,
+)
 from perdure.runs.usage import Usage
 from tests.harness.engine import without_times
 from tests.runs.building import moves
@@ -182,10 +189,10 @@ def test_every_message_is_in_the_transcript_until_it_is_summed_up(simulation: Si
         users = [each for each in messages(run) if isinstance(each, UserMessage)]
         said = [(each.content, each.files) for each in users if each.content != TOOL_FILES]
         opening = sum(isinstance(each, UserMessage) for each in run.context.messages) + 1
-        unfit = MEANINGS[ErrorCode.OUTPUT_INVALID][0]
+        unfit = error(ErrorCode.OUTPUT_INVALID).message
         own = [each for each in said[opening:] if each != (unfit, ())]
         assert said[opening - 1][1] == run.input_files
-        assert own == [(each.text, each.files) for each in run.follow_ups]
+        assert own == [(each.words, each.files) for each in run.follow_ups]
         shown = [file for each in users if each.content == TOOL_FILES for file in each.files]
         assert shown == [f for call in run.tool_calls for f in call.files if is_shown(f)]
 
@@ -258,7 +265,7 @@ def test_all_text_of_the_transcript_is_counted_against_its_limit(simulation: Sim
         run = folded(simulation.events[:count])
         if not run.is_terminal:
             said = sum(len(message.content or "") for message in messages(run))
-            again = len(SUMMARY) + len(run.input_message) if run.compaction else 0
+            again = len(SUMMARY) + len(task(run)) if run.compaction else 0
             assert said <= run.transcript_chars + again
 
 

@@ -1,5 +1,6 @@
 """What a user writes, under the strict type checker: `make check` reads this file."""
 
+from dataclasses import dataclass
 from typing import assert_type
 
 from perdure import (
@@ -19,6 +20,8 @@ from perdure import (
     tool,
     tool_context,
 )
+from perdure.agents.checks import CheckedInput, CheckedOutput, Verdict, allow, reject, retry
+from perdure.agents.judge import judged_by
 from perdure.tools import calculate, fetch_url, file_tools, search_tool, shell_tool
 
 
@@ -65,8 +68,25 @@ class Shop:
 
 stock = tool(effect="read")(Shop().stock)
 
+
+@dataclass
+class Trip:
+    city: str
+
+
+def no_swearing(said: CheckedOutput) -> Verdict | None:
+    return retry("Say it nicely.") if "damn" in said.text else None
+
+
+async def short(said: CheckedInput) -> Verdict:
+    return reject("Too long.") if len(said.text) > 9000 else allow()
+
+
 agent = Agent(
     name="guide",
+    output_type=Trip,
+    input_checks=[short, judged_by(Agent(name="judge", instructions="Only travel passes."))],
+    output_checks=[no_swearing],
     instructions="Help.",
     tools=[
         weather,
@@ -109,6 +129,7 @@ async def use() -> None:
     assert_type(await manager.file(run_id, 1), File)
     assert_type([each.file for each in await manager.files(run_id)], list[FileRef])
     assert_type(await manager.wait(run_id), Run)
+    assert_type((await manager.wait(run_id)).output_as(Trip), Trip)
     async for event in manager.events(run_id):
         seen: Event = event
         assert seen.run_id == run_id
