@@ -97,7 +97,9 @@ async def _end(client: Client, session_id: str) -> None:
 async def _listed(client: Client, session_id: str, known: list[Execution]) -> list[Execution]:
     """Return everything that Temporal holds of a Session, once its list has what is known."""
     kinds = f"WorkflowType IN ('{RUN_WORKFLOW}', '{contract.SESSION_WORKFLOW}')"
-    query = f"{kinds} AND {SESSION_ATTRIBUTE} = '{session_id}'"
+    # Runs of agents that its Runs have called are below it, and have no Session of their own.
+    below = f"RootWorkflowId = '{contract.workflow_id(session_id)}'"
+    query = f"{kinds} AND ({SESSION_ATTRIBUTE} = '{session_id}' OR {below})"
     clock = asyncio.get_running_loop().time
     until = clock() + LISTED_WITHIN_S
     while True:

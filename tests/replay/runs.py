@@ -14,6 +14,7 @@ from tests.harness.scripted_openai import (
     text,
     tool_calls,
 )
+from tests.replay.outputs import OUTPUT_AGENTS, OUTPUT_KINDS
 from tests.replay.people import PEOPLE_AGENTS, PEOPLE_KINDS
 
 
@@ -37,7 +38,7 @@ STUBBORN = Agent(
     retries={ErrorCode.LLM_UNAVAILABLE: RetryRule(max_attempts=2)},
 )
 NARROW = Agent(name="narrow", tools=[add], context_window=100)
-AGENTS = (AGENT, STUBBORN, NARROW, *PEOPLE_AGENTS)
+AGENTS = (AGENT, STUBBORN, NARROW, *PEOPLE_AGENTS, *OUTPUT_AGENTS)
 TURNS = 60
 """Several times what the recording server lets a history grow to."""
 
@@ -259,5 +260,6 @@ KINDS: dict[str, Callable[[Engine], Awaitable[str]]] = {
         waited_for_its_turn,
         waited_in_vain,
         *PEOPLE_KINDS,
+        *OUTPUT_KINDS,
     )
 }

@@ -113,15 +113,18 @@ async def test_what_can_not_be_forked_is_refused(engine: Engine) -> None:
 async def test_delete_leaves_nothing_in_temporal(strict_engine: Engine) -> None:
     engine = strict_engine
     gate = Gate()
-    engine.model.script([text("Hi."), text("Half").hold(gate)])
-    async with engine.serving(AGENT):
+    lead = Agent(name="lead", tools=[AGENT.as_tool()])
+    called = tool_calls(call("helper", {"input": "Hi?"}))
+    engine.model.script([called, text("Hi."), text("Hi."), text("Half").hold(gate)])
+    async with engine.serving(AGENT, lead):
         session = engine.manager.session("deleted")
-        [first] = await talk(engine, "deleted", "1")
+        first = (await session.start_run("lead", "1")).run_id
+        await engine.rest("deleted")
         active = await session.start_run("helper", "2")
         waits = await session.start_run("helper", "3", on_busy="enqueue")
         await gate.reached
         deleted = await session.delete()
-        assert set(deleted.run_ids) == {first, active.run_id, waits.run_id}
+        assert set(deleted.run_ids) == {first, f"{first}.2", active.run_id, waits.run_id}
         for each in (workflow_id("deleted"), *deleted.run_ids):
 
             async def is_gone(name: str = each) -> bool:
