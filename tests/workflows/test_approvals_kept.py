@@ -4,6 +4,8 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from temporalio.api.common.v1 import WorkflowExecution
+from temporalio.api.workflowservice.v1 import ResetWorkflowExecutionRequest
 from temporalio.testing import TimeSkipper
 
 from perdure import Agent, tool
@@ -163,3 +165,31 @@ async def test_appr_06_a_fork_asks_again(engine: Engine) -> None:
         assert (await engine.manager.get_run(run_id)) == original
     assert (run.output, DONE) == ("Not done.", ["a"])
     assert len(engine.model.requests) == 4
+
+
+async def test_appr_08_a_decision_after_the_point_of_a_reset_does_not_open_another_gate(
+    engine: Engine,
+) -> None:
+    calls = [tool_calls(call("deploy", {"what": each}, id="d")) for each in ("a", "b")]
+    engine.model.script([calls[0], text("Done."), calls[1], text("Done again.")])
+    async with engine.serving(CLERK):
+        run_id = await engine.start("clerk")
+        await asks(engine, run_id)
+        await engine.manager.approve(run_id, "d", by="ann")
+        await engine.ended(run_id)
+        described = await engine.client.get_workflow_handle(run_id).describe()
+        request = ResetWorkflowExecutionRequest(
+            namespace=engine.client.namespace,
+            workflow_execution=WorkflowExecution(workflow_id=run_id, run_id=described.run_id),
+            reason="to the beginning",
+            workflow_task_finish_event_id=4,
+            request_id="reset",
+        )
+        await engine.client.workflow_service.reset_workflow_execution(request)
+        run = await asks(engine, run_id)
+        assert run.waiting_on is not None
+        assert run.waiting_on.detail == 'deploy({"what": "b"})'
+        assert DONE == ["a"]
+        await engine.manager.reject(run_id, "d", by="bob")
+        run = await engine.manager.wait(run_id)
+    assert (run.output, DONE) == ("Done again.", ["a"])
