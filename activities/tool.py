@@ -26,6 +26,7 @@ from perdure.runs.errors import ErrorCode, RunError, StorageUnavailable, ToolRef
 from perdure.runs.files import FileRef, StoredText
 from perdure.runs.limits import DEFAULT_TOOL_S, MAX_FULL_RESULT_BYTES, MAX_RESULT_BYTES
 from perdure.runs.messages import ToolMessage, without_lone_surrogates
+from perdure.runs.results import shortened
 from perdure.runs.steps import ToolReply, error_text
 from perdure.runs.strict_json import NotJson, strict_json
 
@@ -117,7 +118,7 @@ def _raised(exc: Exception, redact: Redactor) -> RunError:
             said = f"The tool returned something that JSON can't hold: {exc}."
         case ToolRefused():
             code, said = exc.code, exc.message
-    return error(code, _shortened(without_lone_surrogates(redact(said)).encode()))
+    return error(code, shortened(without_lone_surrogates(redact(said)).encode()))
 
 
 def _context(request: ToolRequest, given: Surroundings) -> ToolContext:
@@ -217,9 +218,9 @@ async def _reply(raw: bytes, attempt: int, step: int, keep: Keep) -> ToolReply:
     except StorageUnavailable as exc:
         # The tool has run: what the model can see of its result is more than nothing.
         activity.logger.warning("The whole result is lost: %s", exc)
-        return ToolReply(text=_shortened(raw, "; they could not be kept"), attempt=attempt)
+        return ToolReply(text=shortened(raw, "; they could not be kept"), attempt=attempt)
     how = f"; the whole result: perdure result {run_id} {step}"
-    return ToolReply(text=_shortened(raw, how), attempt=attempt, full=full)
+    return ToolReply(text=shortened(raw, how), attempt=attempt, full=full)
 
 
 def _edited(request: ToolRequest) -> bytes:
@@ -234,12 +235,3 @@ def _utf8(value: Any) -> bytes:
     if isinstance(value, str):
         return without_lone_surrogates(value).encode()
     return strict_json(value)
-
-
-def _shortened(raw: bytes, notice: str = "") -> str:
-    """Cut what is too large in the middle, and say so."""
-    if len(raw) <= MAX_RESULT_BYTES:
-        return raw.decode()
-    half = MAX_RESULT_BYTES // 2
-    head, tail = raw[:half].decode(errors="ignore"), raw[-half:].decode(errors="ignore")
-    return f"{head}\n[… {len(raw) - 2 * half} of {len(raw)} bytes left out{notice} …]\n{tail}"

@@ -4,7 +4,6 @@
 was taken becomes an Event whatever else came in the same moment, the action's expiry included.
 """
 
-import json
 from datetime import datetime
 
 from perdure.runs import gate
@@ -19,6 +18,7 @@ from perdure.runs.errors import (
 )
 from perdure.runs.events import ActionResolved
 from perdure.runs.limits import MAX_REASON_BYTES, MAX_RESULT_BYTES
+from perdure.runs.model_json import parsed
 from perdure.runs.run import Run
 
 MAX_BY_CHARS = 128
@@ -133,15 +133,11 @@ def _check_arguments(action: Action, resolution: Resolution) -> None:
     text = resolution.arguments or ""
     _check_size("The arguments", text, MAX_RESULT_BYTES)
     try:
-        value = json.loads(text, parse_constant=_refuse_constant)
-    except (ValueError, RecursionError) as exc:
+        value = parsed(text)
+    except ValueError as exc:
         raise InvalidRequest(f"The arguments are not JSON: {exc}.", hint=_OBJECT) from exc
     if not isinstance(value, dict):
         raise InvalidRequest("The arguments are no JSON object.", hint=_OBJECT)
-
-
-def _refuse_constant(name: str) -> None:
-    raise ValueError(f"{name} is not JSON")
 
 
 _OBJECT = "Give all arguments of the call as one JSON object."
