@@ -127,7 +127,7 @@ FRAMES: dict[str, Reply] = {
     "a byte order mark": sent_as(b"\xef\xbb\xbf" + PLAIN),
     "no blank lines": sent_as(PLAIN.replace(b"\n\n", b"\n")),
     "an event in several lines": sent_as(PLAIN.replace(b', "', b',\ndata: "')),
-    "compressed": sent_as(gzip.compress(PLAIN), content_encoding="gzip"),
+    "compressed": sent_as(gzip.compress(PLAIN, mtime=0), content_encoding="gzip"),
     "named JSON": raw(PLAIN, "application/json"),
     "named nothing": raw(PLAIN, ""),
     "one body under the name of a stream": sent_as(
