@@ -13,7 +13,7 @@ from perdure.client.cli.render import run_view
 from perdure.client.cli.session import err, exit_of, out
 from perdure.client.manager import RunManager
 from perdure.client.ui import run_url
-from perdure.engine.settings import Settings
+from perdure.engine.settings import EXAMPLE_AGENTS, Settings
 from perdure.engine.stack import stack
 from perdure.runs.errors import EngineUnavailable
 
@@ -26,13 +26,20 @@ def with_agents(settings: Settings, agents: list[str] | None) -> Settings:
     return settings.model_copy(update={"agents": agents}) if agents else settings
 
 
+def _first_try(settings: Settings) -> str:
+    """Return a command that will do something, whichever agents there are."""
+    if settings.agents == [EXAMPLE_AGENTS]:
+        return 'perdure start "What is 37 * 43 + 12?" --follow'
+    return 'perdure start "…" --agent NAME --follow'
+
+
 async def dev(settings: Settings) -> int:
     """Run everything until Ctrl-C or SIGTERM."""
     stopped = _stop_signal()
     async with stack(settings, say) as worker:
         manager = await RunManager.connect(settings)
         say(f"Temporal UI: {run_url(settings, manager.client.namespace, None)}")
-        say('Ready. Try: perdure start "What is 37 * 43 + 12?" --follow')
+        say(f"Ready. Try: {_first_try(settings)}")
         ended = asyncio.ensure_future(worker.wait())
         stop = asyncio.ensure_future(stopped.wait())
         await asyncio.wait({ended, stop}, return_when=asyncio.FIRST_COMPLETED)
