@@ -17,7 +17,7 @@ SHARED := --numprocesses 2
 GENERATED := ARCHITECTURE.md docs/errors.md docs/events.md docs/endings.md docs/cli.md \
   docs/configuration.md
 
-.PHONY: help demo dev test check format bench chaos histories docs lock clean
+.PHONY: help demo dev test check format bench chaos effects histories docs lock clean
 
 help: ## Show this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -47,6 +47,9 @@ bench: $(VENV)/.installed ## Measure size and speed; print a table
 
 chaos: $(VENV)/.installed ## Kill, stop and cut everything at random; ARGS="--runs 1000"
 	$(BIN)/python -m tests.chaos $(or $(ARGS),--quick)
+
+effects: $(VENV)/.installed ## Kill workers at named points of tool calls; ARGS="--kills 500"
+	$(BIN)/python -m tests.chaos.effects $(ARGS)
 
 histories: $(VENV)/.installed ## Store the histories of one Run of each kind, for replay
 	$(BIN)/python -m tests.replay.record

@@ -4,12 +4,14 @@ import argparse
 import asyncio
 import signal
 import sys
+from collections.abc import Coroutine
 from dataclasses import dataclass
+from typing import Any
 
-from bench import history, pairs, recovery, report, sessions, stopping
+from bench import calls, history, pairs, recovery, report, sessions, stopping
 from bench.exchange import exchange_s
 from bench.processes import machine, memory_mib
-from bench.stage import staged
+from bench.stage import Stage, staged
 
 
 @dataclass(frozen=True)
@@ -29,6 +31,8 @@ class Sizes:
     cold_turns: int = 200
     session_runs: int = 200
     idle_sessions: int = 1000
+    calls: int = 32
+    call_rounds: int = 15
 
 
 QUICK = Sizes(
@@ -41,6 +45,8 @@ QUICK = Sizes(
     cold_turns=20,
     session_runs=20,
     idle_sessions=40,
+    calls=8,
+    call_rounds=2,
 )
 """Shows in about two minutes that everything works; its numbers are no results."""
 
@@ -81,6 +87,7 @@ async def bench(sizes: Sizes) -> None:
         talk = await sessions.talk(stage, sizes.session_runs)
         _say(f"{sizes.idle_sessions} idle Sessions")
         untalked = await sessions.idle(stage, sizes.idle_sessions)
+        section = await _calls(stage, sizes)
     titled = report.sections(
         (histories, history.growths(histories)),
         (alone, exchange),
@@ -89,14 +96,27 @@ async def bench(sizes: Sizes) -> None:
         (cancels, by_standby, cold),
         (talk, untalked),
     )
-    report.show(lines, titled)
+    report.show(lines, [*titled, section])
 
 
-async def _interruptible(sizes: Sizes) -> None:
+async def bench_calls(sizes: Sizes) -> None:
+    """Measure only what tool calls cost."""
+    async with staged() as stage:
+        lines = await machine(stage.client)
+        section = await _calls(stage, sizes)
+    report.show(lines, [section])
+
+
+async def _calls(stage: Stage, sizes: Sizes) -> tuple[str, list[report.Row]]:
+    _say(f"{sizes.call_rounds} Runs of {sizes.calls} tool calls of each kind")
+    return report.calls_section(await calls.measured(stage, sizes.calls, sizes.call_rounds))
+
+
+async def _interruptible(work: Coroutine[Any, Any, None]) -> None:
     # Being asked to stop must not leave a server and three processes behind; Ctrl-C does not.
-    work = asyncio.ensure_future(bench(sizes))
-    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, work.cancel)
-    await work
+    measuring = asyncio.ensure_future(work)
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, measuring.cancel)
+    await measuring
 
 
 def _say(line: str) -> None:
@@ -106,10 +126,12 @@ def _say(line: str) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
     parser.add_argument("--quick", action="store_true", help="a smoke test of about two minutes")
-    sizes = QUICK if parser.parse_args().quick else Sizes()
+    parser.add_argument("--calls", action="store_true", help="only what tool calls cost")
+    options = parser.parse_args()
+    sizes = QUICK if options.quick else Sizes()
     if sizes is QUICK:
         _say("quick form: its numbers are no results")
-    asyncio.run(_interruptible(sizes))
+    asyncio.run(_interruptible((bench_calls if options.calls else bench)(sizes)))
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@ from rich.console import Console
 from rich.table import Table
 
 from bench.agents import RESULT_BYTES, WINDOW_TOKENS
+from bench.calls import TOGETHER, Calls
 from bench.history import Growth, History
 from bench.pairs import Comparison
 from bench.recovery import ColdStart
@@ -200,6 +201,24 @@ def session_rows(talk: Talk, idle: Idle) -> Iterator[Row]:
     yield Row("worker's memory, grown in that", f"{talk.grown_mib:.0f} MiB")
     yield Row("worker's memory an idle Session", f"{idle.kib_each:.0f} KiB  (of {idle.sessions:,})")
     yield Row("worker's CPU with all of them idle", f"{idle.cpu_share:.1%} of a core")
+
+
+def call_rows(calls: Calls) -> Iterator[Row]:
+    """Yield what a tool call costs, by what executes it."""
+    for kind, cost in calls.costs.items():
+        what = f"a turn with one call, executed by: {kind}"
+        if kind == TOGETHER:
+            what = f"one of {calls.calls} calls of functions in one turn"
+        low, high = cost.middle_half
+        spread = f"half of the rounds: {low:.2f} to {high:.2f}; {_ms(cost.seconds)}"
+        yield Row(what, f"{cost.ratio:.2f} x  ({spread})")
+        yield Row("  history that it adds", f"{cost.bytes:,.0f} B, {cost.events:.1f} events")
+
+
+def calls_section(calls: Calls) -> tuple[str, list[Row]]:
+    """Return the rows about tool calls, under their heading."""
+    title = f"Tool calls, {calls.rounds} Runs of {calls.calls} of each kind; 1 x is the first row"
+    return title, list(call_rows(calls))
 
 
 def sections(

@@ -114,11 +114,13 @@ async def staged() -> AsyncIterator[Stage]:
 
 
 @asynccontextmanager
-async def worker(stage: Stage, task_queue: str, model_url: str) -> AsyncIterator[Child]:
+async def worker(
+    stage: Stage, task_queue: str, model_url: str, agents: str = AGENTS
+) -> AsyncIterator[Child]:
     """Run one more worker of Runs, and yield it when it polls; what is left of it is killed."""
     with (stage.folder / f"{task_queue}.log").open("ab") as log:
         process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-m", "perdure.worker", "--agents", AGENTS, "--child"),
+            *(sys.executable, "-m", "perdure.worker", "--agents", agents, "--child"),
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             stderr=log,

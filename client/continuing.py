@@ -17,7 +17,7 @@ from perdure.runs.files import FileRef
 from perdure.runs.fork import agent_at, checkpoint
 from perdure.runs.frozen import Frozen
 from perdure.runs.given_file import File, checked_files
-from perdure.runs.limits import Limits, OnLimit, Timeouts
+from perdure.runs.limits import Limits, OnLimit, OnUnknown, Timeouts
 from perdure.runs.messages import without_lone_surrogates
 from perdure.runs.run import Run
 from perdure.runs.start import RunStart
@@ -91,6 +91,7 @@ class Fork(Frozen):
     limits: Limits = Limits()
     timeouts: Timeouts = Timeouts()
     on_limit: OnLimit | None = None
+    on_unknown: OnUnknown | None = None
     output_schema: dict[str, Any] | None = None
 
 
@@ -133,7 +134,7 @@ def forked_start(run: Run, changed: Fork, files: tuple[FileRef, ...] = ()) -> Ru
         files=files if files and step == 0 else run.input_files,
         model=changed.model or (run.model if same_agent else None),
         on_limit=changed.on_limit or (run.on_limit if same_agent else None),
-        on_unknown=run.on_unknown if same_agent else None,
+        on_unknown=changed.on_unknown or (run.on_unknown if same_agent else None),
         checkpoint=done if done.steps or done.follow_ups else None,
         context=run.context,
         limits=limits,

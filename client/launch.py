@@ -20,7 +20,7 @@ from perdure.runs import record
 from perdure.runs.contract import REQUEST_MEMO, RunRequest
 from perdure.runs.errors import IdempotencyConflict, RunAlreadyExists
 from perdure.runs.given_file import File, checked_files
-from perdure.runs.limits import Limits, OnLimit, Timeouts
+from perdure.runs.limits import Limits, OnLimit, OnUnknown, Timeouts
 from perdure.runs.run import Run
 from perdure.runs.start import ContextBundle, RunStart
 from perdure.sessions.admission import OnBusy, StartRequest
@@ -74,6 +74,7 @@ class RunOptions(TypedDict, total=False):
     model: str | None
     limits: Limits | None
     on_limit: OnLimit | None
+    on_unknown: OnUnknown | None
     timeouts: Timeouts | None
     metadata: Mapping[str, str] | None
     output_schema: OutputSchema | None
@@ -101,6 +102,7 @@ def asked_for(
         model=options.get("model"),
         limits=options.get("limits") or Limits(),
         on_limit=options.get("on_limit"),
+        on_unknown=options.get("on_unknown"),
         timeouts=options.get("timeouts") or Timeouts(),
         metadata=dict(options.get("metadata") or {}),
         output_schema=checked_schema(options.get("output_schema")),

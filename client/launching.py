@@ -7,7 +7,7 @@ from temporalio.client import Client
 from perdure.client.launch import asked_for, start
 from perdure.client.outputs import OutputSchema
 from perdure.runs.given_file import File
-from perdure.runs.limits import Limits, OnLimit, Timeouts
+from perdure.runs.limits import Limits, OnLimit, OnUnknown, Timeouts
 from perdure.runs.start import ContextBundle
 from perdure.sessions.admission import OnBusy
 
@@ -30,6 +30,7 @@ class Launching:
         model: str | None = None,
         limits: Limits | None = None,
         on_limit: OnLimit | None = None,
+        on_unknown: OnUnknown | None = None,
         timeouts: Timeouts | None = None,
         metadata: Mapping[str, str] | None = None,
         output_schema: OutputSchema | None = None,
@@ -51,6 +52,7 @@ class Launching:
             model: Instead of the agent's.
             limits: Over the agent's own.
             on_limit: What happens when one is reached: `stop`, the default; `finalize`; `pause`.
+            on_unknown: When nobody knows what a tool did: `tell` the model, or `ask` a person.
             timeouts: Over the agent's own.
             metadata: Kept with the Run, for you.
             output_schema: What the output has to be: a JSON schema, or a pydantic model.
@@ -77,6 +79,7 @@ class Launching:
             model=model,
             limits=limits,
             on_limit=on_limit,
+            on_unknown=on_unknown,
             timeouts=timeouts,
             metadata=metadata,
             output_schema=output_schema,

@@ -71,8 +71,7 @@ def resumed(run: "Run", event: RunResumed) -> dict[str, Any]:
     answer = last_answer(run)
     untold = answer.number if answer is not None and not _replaced(run, answer) else None
     calls = tuple(
-        call.requested_again() if call.model_step == untold and call.may_run_again else call
-        for call in run.tool_calls
+        _gone_on_with(call) if call.model_step == untold else call for call in run.tool_calls
     )
     # What a person refused, or nobody decided, is asked again.
     steps = tuple(
@@ -97,6 +96,16 @@ def resumed(run: "Run", event: RunResumed) -> dict[str, Any]:
         "resumed_step": len(run.steps),
         "resumed_at": event.at,
     }
+
+
+def _gone_on_with(call: ToolCall) -> ToolCall:
+    if call.may_run_again:
+        return call.requested_again()
+    resolution = call.action.resolution if call.action is not None else None
+    if resolution is not None and resolution.verdict == "cancelled":
+        # What nobody has said of its outcome, somebody may say now.
+        return call.model_copy(update={"action": None})
+    return call
 
 
 def _parsed(run: "Run", output: str | None) -> Any:

@@ -77,4 +77,6 @@ def _as_of(call: ToolCall, step: int) -> ToolCall:
     if never or (call.step or 0) > step or (call.action is not None and call.step is None):
         # What a person decided was decided for the original.
         return call.requested_again().model_copy(update={"action": None})
+    if call.action is not None and call.action.is_open:
+        return call.model_copy(update={"action": None})
     return call

@@ -256,14 +256,14 @@ class ToolCall(Frozen):
         Args:
             why: What the model is told; that the Run ended, when not given.
         """
-        if self.is_settled:
-            return self
-        if why is None and self.status == "running" and self.policy.effect != "read":
-            why = error(ErrorCode.OUTCOME_UNKNOWN, "The Run ended while the tool was running.")
-        why = why or error(ErrorCode.CANCELLED, "The Run ended before this call did.")
         action = self.action
         if action is not None and action.is_open:
             action = action.resolved(Resolution(verdict="cancelled"))
+        if self.is_settled:
+            return self if action is self.action else self.model_copy(update={"action": action})
+        if why is None and self.status == "running" and self.policy.effect != "read":
+            why = error(ErrorCode.OUTCOME_UNKNOWN, "The Run ended while the tool was running.")
+        why = why or error(ErrorCode.CANCELLED, "The Run ended before this call did.")
         end = {"status": "cancelled", "error": why, "result": error_text(why), "action": action}
         return self.model_copy(update=end)
 

@@ -9,7 +9,7 @@ from perdure.client.cli import commands, continuing
 from perdure.client.cli.files import FILE_OPTION, read_files
 from perdure.client.cli.session import execute, settings
 from perdure.client.outputs import read_schema
-from perdure.runs.limits import Limits, OnLimit, Timeouts
+from perdure.runs.limits import Limits, OnLimit, OnUnknown, Timeouts
 from perdure.sessions.admission import OnBusy
 
 
@@ -28,6 +28,10 @@ def start(  # noqa: PLR0913 - one for each option
     limits: Annotated[str | None, typer.Option(help="Such as max_turns=50,max_cost=2.")] = None,
     on_limit: Annotated[
         OnLimit | None, typer.Option(help="What happens when a limit is reached.")
+    ] = None,
+    on_unknown: Annotated[
+        OnUnknown | None,
+        typer.Option(help="When nobody knows what a tool did: tell the model, or ask a person."),
     ] = None,
     timeouts: Annotated[str | None, typer.Option(help="Such as run_s=600,tool_s=30.")] = None,
     output_schema: Annotated[
@@ -51,6 +55,7 @@ def start(  # noqa: PLR0913 - one for each option
             "model": model,
             "limits": continuing.read_values(Limits, limits),
             "on_limit": on_limit,
+            "on_unknown": on_unknown,
             "timeouts": continuing.read_values(Timeouts, timeouts),
             "files": read_files(file),
             "output_schema": read_schema(output_schema),

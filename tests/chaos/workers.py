@@ -40,9 +40,16 @@ class Workers:
     Args:
         environments: The environment of each worker.
         folder: Where they write what they have to say.
+        program: What Python is to run.
     """
 
-    def __init__(self, environments: Sequence[Mapping[str, str]], folder: Path) -> None:
+    def __init__(
+        self,
+        environments: Sequence[Mapping[str, str]],
+        folder: Path,
+        program: Sequence[str] = ("-m", "perdure.worker", "--agents", AGENTS),
+    ) -> None:
+        self._program = program
         self.lives: list[Life] = []
         self._environments = environments
         self._folder = folder
@@ -114,7 +121,7 @@ class Workers:
         while not self._closing:
             with (self._folder / f"worker-{number}.log").open("ab") as log:
                 process = await asyncio.create_subprocess_exec(
-                    *(sys.executable, "-m", "perdure.worker", "--agents", AGENTS, "--child"),
+                    *(sys.executable, *self._program, "--child"),
                     # It ends when its standard input does: as when we are killed ourselves.
                     stdin=asyncio.subprocess.PIPE,
                     stdout=asyncio.subprocess.PIPE,

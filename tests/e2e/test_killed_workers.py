@@ -3,7 +3,7 @@
 from perdure.runs.errors import ErrorCode
 from perdure.runs.status import RunStatus
 from tests.e2e.ledger import Ledger, Worker
-from tests.harness.engine import Engine
+from tests.harness.engine import Engine, soon
 from tests.harness.processes import kill, said
 from tests.harness.scripted_openai import Gate, call, text, tool_calls
 
@@ -76,4 +76,32 @@ async def test_an_unsafe_tool_whose_worker_died_is_never_run_again(
     assert run.tool_calls[0].error is not None
     assert run.tool_calls[0].error.code is ErrorCode.OUTCOME_UNKNOWN
     assert "outcome_unknown" in engine.model.requests[1].messages[-1]["content"]
+    assert ledger.lines == ["one"]
+
+
+async def test_a_person_may_say_what_a_tool_did_whose_worker_died(
+    engine: Engine, worker: Worker, ledger: Ledger
+) -> None:
+    arguments = ledger.entry("one")
+    engine.model.script([tool_calls(call("pay", arguments, id="A")), text("It is paid.")])
+    async with worker() as first:
+        await said(first, "Worker ready")
+        run_id = await engine.start("clerk", on_unknown="ask")
+        await ledger.written()
+        await kill(first)
+    async with worker() as second:
+        await said(second, "Worker ready")
+
+        async def asks() -> bool:
+            run = await engine.manager.get_run(run_id)
+            return run.waiting_on is not None and run.waiting_on.type == "input"
+
+        await soon(asks, 60)
+        assert len(engine.model.requests) == 1
+        await engine.manager.answer(run_id, "A", "The ledger has it.", by="ann")
+        run = await engine.ended(run_id)
+    assert run.status is RunStatus.COMPLETED
+    assert run.actions_asked == 1
+    assert "outcome_unknown" in engine.model.requests[1].messages[-1]["content"]
+    assert "The ledger has it." in engine.model.requests[1].messages[-1]["content"]
     assert ledger.lines == ["one"]
