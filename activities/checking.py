@@ -3,6 +3,7 @@
 import json
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from temporalio import activity
@@ -14,7 +15,7 @@ from perdure.activities.structured import wanted_output
 from perdure.activities.verdicts import Refused, verdict_on
 from perdure.agents.checks import CheckedInput, CheckedOutput, Judge, Verdict, name_of
 from perdure.agents.output import Unfit
-from perdure.runs.checked import Checked
+from perdure.runs.checked import Checked, Judged
 from perdure.runs.errors import ErrorCode, RunError, error
 from perdure.runs.limits import DEFAULT_ACTION_S, MAX_INPUT_BYTES
 from perdure.runs.messages import without_lone_surrogates
@@ -23,8 +24,8 @@ from perdure.runs.steps import ModelReply
 from perdure.runs.strict_json import strict_json
 from perdure.runs.usage import ModelUsage
 
-AskJudge = Callable[[Judge, str, list[ModelUsage]], Awaitable[Verdict]]
-"""Asks a judge about a text; what that used is added to the list."""
+AskJudge = Callable[[Judge, str, str, list[Judged]], Awaitable[Verdict]]
+"""Asks a judge about an input or output: its text; what it says is added to the list."""
 
 
 NOTHING_SAID: dict[str, Any] = {"text": None, "extra": {}, "echo": {}}
@@ -59,7 +60,7 @@ class Checks:
         self._run_id = run_id
         self._redact = redact
         self._ask = ask
-        self._spent: list[ModelUsage] = []
+        self._judged: list[Judged] = []
 
     async def inputs(self, wired: Sequence[bytes]) -> ModelReply | None:
         """Return the reply with which the Step ends unless the model may be asked now.
@@ -120,13 +121,13 @@ class Checks:
     @property
     def has_spent(self) -> bool:
         """Whether a judge was asked."""
-        return bool(self._spent)
+        return bool(self._judged)
 
     def counted(self, reply: ModelReply) -> ModelReply:
         """Return a reply with what its checks used."""
-        if not self._spent:
+        if not self._judged:
             return reply
-        checked = (reply.checked or Checked()).model_copy(update={"usage": tuple(self._spent)})
+        checked = (reply.checked or Checked()).model_copy(update={"judged": tuple(self._judged)})
         return reply.model_copy(update={"checked": checked})
 
     async def _checked_output(self, reply: ModelReply) -> ModelReply:
@@ -158,7 +159,8 @@ class Checks:
         passed = _Passed(text)
         for check in checks:
             subject = self._subject(check, passed.text, reply)
-            verdict = await verdict_on(check, about, subject, self._redact, self._asked)
+            ask = partial(self._asked, about)
+            verdict = await verdict_on(check, about, subject, self._redact, ask)
             if verdict.kind == "change":
                 passed.text = self._changed(check, verdict.value, reply)
                 passed.changed_by = name_of(check)
@@ -193,8 +195,8 @@ class Checks:
         except (Unfit, ValueError) as exc:
             raise Refused(name_of(check), f"it changed the output to what is none: {exc}") from exc
 
-    async def _asked(self, judge: Judge, subject: Any) -> Verdict:
-        return await self._ask(judge, str(subject), self._spent)
+    async def _asked(self, about: str, judge: Judge, subject: Any) -> Verdict:
+        return await self._ask(judge, about, str(subject), self._judged)
 
     def _review(self, reason: str) -> Approval:
         return Approval(

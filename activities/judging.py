@@ -10,11 +10,11 @@ from perdure.activities.heartbeat import Progress
 from perdure.activities.terms import terms_of
 from perdure.activities.verdicts import JudgeUnavailable, Refused
 from perdure.agents.checks import Judge, Verdict, allow
+from perdure.runs.checked import Judged
 from perdure.runs.contract import ModelRequest
 from perdure.runs.limits import Terms
 from perdure.runs.messages import UserMessage, canonical_json, wire, without_lone_surrogates
 from perdure.runs.steps import ModelReply
-from perdure.runs.usage import ModelUsage
 
 ATTEMPTS = 2
 """Answers of a judge that are read before nothing passes."""
@@ -35,13 +35,14 @@ class Judging:
         self._ask_model = ask_model
         self._default = default
 
-    async def ask(self, judge: Judge, text: str, spent: list[ModelUsage]) -> Verdict:
+    async def ask(self, judge: Judge, about: str, text: str, judged: list[Judged]) -> Verdict:
         """Return what a judge says of a text.
 
         Args:
             judge: Whom to ask.
-            text: What about.
-            spent: What it used is added to this.
+            about: What it judges: `input` or `output`.
+            text: Its text.
+            judged: What it says is added to this, whatever that is.
 
         Raises:
             Refused: When its answer can't be read.
@@ -57,15 +58,12 @@ class Judging:
                 reply = await self._ask_model(call, message)
             except ApplicationError as exc:
                 raise JudgeUnavailable(exc) from exc
-            spent.append(reply.usage)
+            said = json.loads(reply.text or "{}") if reply.structured else {}
+            passes, why = bool(said.get("passes")), str(said.get("reason", "no verdict"))
+            judged.append(
+                Judged(judge=judge.name, about=about, passes=passes, reason=why, usage=reply.usage)
+            )
             if reply.structured:
-                return _verdict(judge, reply)
+                return allow() if passes else Verdict(judge.otherwise, why)
         why = reply.error.message if reply.error is not None else "no answer"
         raise Refused(judge.name, f"the judge gave no verdict: {why}")
-
-
-def _verdict(judge: Judge, reply: ModelReply) -> Verdict:
-    said = json.loads(reply.text or "{}")
-    if said["passes"]:
-        return allow()
-    return Verdict(judge.otherwise, str(said["reason"]))

@@ -140,7 +140,7 @@ def _settled_steps(run: "Run", event: TerminalEvent) -> tuple[Step, ...]:
 
 
 def _receipt(cancel: Cancel, steps: tuple[Step, ...], calls: tuple[ToolCall, ...]) -> Cancel:
-    last = steps[-1] if steps else None
+    last = next((step for step in reversed(steps) if step.kind != "check"), None)
     aborted = None
     said = 0
     if last is not None and last.kind == "model" and last.status == "cancelled":

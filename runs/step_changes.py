@@ -4,8 +4,10 @@ Each function returns the fields that change. Parallel Steps may end in any orde
 may depend on it, because a workflow and its history can have two in different order.
 """
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
+from perdure.runs.checked import Judged
 from perdure.runs.codes import UNKNOWN_USAGE
 from perdure.runs.endings import settled_calls
 from perdure.runs.errors import IllegalEvent, RunError
@@ -29,7 +31,7 @@ from perdure.runs.steps import (
     error_text,
     was_stopped,
 )
-from perdure.runs.transcript import cut
+from perdure.runs.transcript import cut, last_executed
 
 if TYPE_CHECKING:
     from perdure.runs.run import Run
@@ -119,9 +121,33 @@ def step_ended(
         changes["usage"] = run.usage.model_copy(update={"complete": False})
     steps = list(run.steps)
     steps[event.step - 1] = step.model_copy(update=ended)
+    if isinstance(reply, ModelReply) and reply.checked is not None:
+        steps += _judging(steps[event.step - 1], len(steps), reply.checked.judged)
     changes["steps"] = tuple(steps)
     changes["current_step"] = _latest_running(steps, step.turn)
     return changes
+
+
+def _judging(step: Step, last: int, judged: Iterable[Judged]) -> list[Step]:
+    """Return the Steps of the models that were asked about the input or the output of a Step.
+
+    They were called within its activity, whose reply records them.
+    """
+    return [
+        Step(
+            number=number,
+            kind="check",
+            turn=step.turn,
+            name=each.judge,
+            status="completed",
+            text="passes" if each.passes else f"does not pass: {each.reason}",
+            usage=each.usage,
+            attempt=step.attempt,
+            started_at=step.started_at,
+            completed_at=step.completed_at,
+        )
+        for number, each in enumerate(judged, start=last + 1)
+    ]
 
 
 def handed_off(run: "Run", event: HandedOff) -> dict[str, Any]:
@@ -141,10 +167,12 @@ def handed_off(run: "Run", event: HandedOff) -> dict[str, Any]:
 def message_accepted(run: "Run", event: MessageAccepted) -> dict[str, Any]:
     """Return what changes when a person says something.
 
-    Its place depends on the Steps that have started, never on which have ended.
+    Its place depends on the Steps that have started, never on which have ended: those of checks
+    come only then.
     """
+    step = last_executed(run)
     said = FollowUp(
-        after_step=len(run.steps),
+        after_step=step.number if step is not None else 0,
         text=event.text,
         message_id=event.message_id,
         files=event.files,
@@ -157,8 +185,7 @@ def message_accepted(run: "Run", event: MessageAccepted) -> dict[str, Any]:
 
 def _model_answered(run: "Run", step: Step, reply: ModelReply) -> dict[str, Any]:
     calls = tuple(ToolCall.of(call, step.number) for call in reply.calls)
-    said = reply.chars + len(reply.unfit.message if reply.unfit is not None else "")
-    said += sum(len(c.arguments) + len(c.result or "") for c in calls)
+    said = reply.chars + sum(len(c.arguments) + len(c.result or "") for c in calls)
     usage = run.usage.plus_call(reply.usage)
     changes: dict[str, Any] = {
         "tool_calls": run.tool_calls + calls,
@@ -168,8 +195,8 @@ def _model_answered(run: "Run", step: Step, reply: ModelReply) -> dict[str, Any]
         told, grown = inputs_changed(run, reply.checked.inputs)
         changes |= told
         changes["transcript_chars"] += grown
-        for used in reply.checked.usage:
-            usage = usage.plus_call(used)
+        for judged in reply.checked.judged:
+            usage = usage.plus_call(judged.usage)
     changes["usage"] = usage
     if reply.terms is not None and not run.settled:
         changes |= {

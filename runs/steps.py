@@ -102,9 +102,8 @@ class ModelReply(Frozen):
     @property
     def chars(self) -> int:
         """Characters that the Run keeps of it, calls apart."""
-        told = len(self.unfit.message) if self.unfit is not None else 0
-        kept = sum(map(len, [*self.extra.values(), *self.echo.values()]))
-        return len(self.said or "") + kept + told
+        kept = [self.said or "", *self.extra.values(), *self.echo.values()]
+        return sum(map(len, kept)) + len(self.unfit.message if self.unfit is not None else "")
 
     @property
     def of_step(self) -> dict[str, Any]:
@@ -157,7 +156,8 @@ class Step(Frozen):
 
     number: int
     """From 1, over the whole Run; the Temporal activity id."""
-    kind: Literal["model", "tool"]
+    kind: Literal["model", "tool", "check"]
+    """`check`: a guardrail's call of a model, within the activity of a Step before it."""
     turn: int
     """From 1; the Steps of one model call and the tools it asked for share it."""
     purpose: Purpose = "turn"

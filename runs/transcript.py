@@ -99,6 +99,11 @@ def last_answer(run: "Run") -> Step | None:
     return None
 
 
+def last_executed(run: "Run") -> Step | None:
+    """Return the latest Step that had an activity of its own."""
+    return next((step for step in reversed(run.steps) if step.kind != "check"), None)
+
+
 def has_followed_up(run: "Run", answer: Step) -> bool:
     """Tell whether a person said something after this answer."""
     return bool(run.follow_ups) and run.follow_ups[-1].after_step >= answer.number

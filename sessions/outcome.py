@@ -6,7 +6,7 @@ from perdure.runs.inputs import unchecked
 from perdure.runs.messages import AssistantMessage, Message
 from perdure.runs.run import Run
 from perdure.runs.status import RunStatus
-from perdure.runs.transcript import messages
+from perdure.runs.transcript import last_executed, messages
 from perdure.runs.usage import Usage
 
 
@@ -67,7 +67,7 @@ def _refused(run: Run) -> int:
 
 
 def _unfinished(run: Run) -> tuple[Message, ...]:
-    last = run.steps[-1] if run.steps else None
+    last = last_executed(run)
     if last is None or last.kind != "model" or last.status == "completed":
         return ()
     if last.purpose == "compact" or not last.text:

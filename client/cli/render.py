@@ -237,6 +237,8 @@ def _said(run: Run, step: Step, under_way: PendingStep | None) -> str:
         return f"{step.error.code}: {step.error.message}{kept}"
     if under_way is not None and step.status == "running":
         return _under_way(under_way)
+    if step.kind == "check":
+        return short(step.text or "")
     if step.kind == "model":
         asked = [call for call in run.tool_calls if call.model_step == step.number]
         calls = ", ".join(f"{call.name}({escaped(call.arguments)})" for call in asked)

@@ -240,7 +240,7 @@ async def test_a_live_view_shows_who_waits_and_a_handoff(
         await asks(engine, run_id)
         async with on_terminal("watch", run_id, env=env) as watch:
             await watch.shows("goes on as the agent clerk")
-            await watch.shows("more characters]")
+            await watch.shows("characters]")  # the line may break before
             await watch.shows(f"perdure approve {run_id} action_1")
             named = ("approve", run_id, "--by", "ann", "--note", "ok")
             async with on_terminal(*named, env=env) as approve:

@@ -4,7 +4,7 @@ from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn
 
 from perdure.runs.actions import Action, Resolution
-from perdure.runs.checked import Checked
+from perdure.runs.checked import Checked, Judged
 from perdure.runs.errors import ErrorCode, RunError, error
 from perdure.runs.files import FileRef, StoredText
 from perdure.runs.limits import Limits, Terms, Timeouts
@@ -86,6 +86,9 @@ def usages(draw: DrawFn) -> ModelUsage:
     )
 
 
+JUDGED = st.builds(Judged, judge=st.just("judge"), about=st.just("input"), usage=usages())
+
+
 @st.composite
 def calls(draw: DrawFn) -> tuple[RequestedCall, ...]:
     """Draw a turn's tool calls, often none: the ids are those of every other turn."""
@@ -148,6 +151,7 @@ def model_outcomes(draw: DrawFn) -> ModelReply | RunError:
         refusal=draw(st.sampled_from([None, None, None, "No."])),
         calls=asked_for,
         unfit=error(ErrorCode.OUTPUT_INVALID) if is_unfit else None,
+        checked=Checked(judged=tuple(draw(st.lists(JUDGED, max_size=2)))) if draw(ODDS) else None,
         finish_reason="stop",
         usage=draw(usages()),
         attempt=draw(st.integers(1, 3)),

@@ -118,6 +118,17 @@ async def test_a_judge_is_a_model_whose_tokens_count(engine: Engine) -> None:
             engine.model.requests[-2].body["model"]: 44,
         }
         assert run.usage.model_calls == 6
+        kinds = [(step.kind, step.text) for step in run.steps]
+        assert kinds == [
+            ("model", "Cars."),
+            ("check", "passes"),
+            ("check", "does not pass: no verdict"),
+            ("check", "does not pass: No food in it"),
+            ("model", "Soup."),
+            ("check", "passes"),
+        ]
+        assert [step.number for step in run.steps] == list(range(1, 7))
+        assert sum(step.usage.total_tokens for step in run.steps if step.usage) == run.total_tokens
 
         engine.model.on(is_judge, text(fails), text("well"), text("well"))
         assert_refused(await engine.run("judged"), "input", "No food in it")
