@@ -15,6 +15,7 @@ from temporalio.api.enums.v1 import TaskQueueType
 from temporalio.api.taskqueue.v1 import TaskQueue
 from temporalio.api.workflowservice.v1 import DescribeTaskQueueRequest
 from temporalio.client import Client, WorkflowHistory
+from temporalio.service import RPCError
 
 from perdure.activities.pace import Pace
 from perdure.activities.transcripts import Transcripts
@@ -88,7 +89,11 @@ class Engine:
             task_queue=TaskQueue(name=self.task_queue),
             task_queue_type=TaskQueueType.TASK_QUEUE_TYPE_WORKFLOW,
         )
-        return bool((await self.client.workflow_service.describe_task_queue(request)).pollers)
+        try:
+            found = await self.client.workflow_service.describe_task_queue(request)
+        except RPCError:  # a busy server may drop a call; only the next one matters
+            return False
+        return bool(found.pollers)
 
     async def start(self, agent: str, text: str = "Go.", **options: Any) -> str:
         """Start a Run."""
