@@ -1,4 +1,4 @@
-"""Whoever approves sees everything, as it is: no text of a model's deceives or hides anything."""
+"""SECU-09: whoever approves sees everything as it is; no text of a model's deceives or hides."""
 
 import json
 import re

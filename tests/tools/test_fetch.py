@@ -1,4 +1,4 @@
-"""Fetching: nothing but the public web is ever connected to, and nothing is read without end."""
+"""SECU-05: only the public web is ever connected to, and nothing is read without end."""
 
 import asyncio
 import socket

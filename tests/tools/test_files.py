@@ -1,4 +1,4 @@
-"""Files of one folder: whatever a model names, and whatever others do to it, nothing else."""
+"""SECU-03: files of one folder, whatever a model names, whatever others do to it, and no other."""
 
 from pathlib import Path
 from typing import Any
