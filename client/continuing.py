@@ -120,8 +120,8 @@ def forked_start(run: Run, changed: Fork, files: tuple[FileRef, ...] = ()) -> Ru
     """Return what a fork of `run` starts with."""
     step = len(run.steps) if changed.step is None else changed.step
     before = agent_at(run, step)
-    same_agent = changed.agent in (None, before) and before == run.agent
-    # Another agent brings limits of its own.
+    same_agent = changed.agent in (None, before)
+    # Another agent brings limits of its own; one that a Run was handed over to has not.
     limits = changed.limits.over(run.limits) if same_agent else changed.limits
     timeouts = changed.timeouts.over(run.timeouts) if same_agent else changed.timeouts
     message = changed.message and without_lone_surrogates(changed.message)
@@ -132,7 +132,7 @@ def forked_start(run: Run, changed: Fork, files: tuple[FileRef, ...] = ()) -> Ru
         agent=changed.agent or before,
         input=message if message and step == 0 else run.input_message,
         files=files if files and step == 0 else run.input_files,
-        model=changed.model or (run.model if same_agent else None),
+        model=changed.model or (run.model if same_agent and before == run.agent else None),
         on_limit=changed.on_limit or (run.on_limit if same_agent else None),
         on_unknown=changed.on_unknown or (run.on_unknown if same_agent else None),
         checkpoint=done if done.steps or done.follow_ups else None,

@@ -2,8 +2,9 @@
 
 import pytest
 
-from perdure import Agent, ErrorCode, Limits, tool
+from perdure import Agent, ErrorCode, Limits
 from perdure.agents.asking import ask_user
+from perdure.client.continuing import Fork
 from perdure.runs.errors import InvalidRequest
 from perdure.runs.run import Run
 from perdure.runs.status import RunStatus
@@ -161,6 +162,24 @@ async def test_a_question_is_answered_by_a_person(engine: Engine) -> None:
     assert run.output == "Blue it is."
 
 
-@tool
-def crash() -> None:
-    """Do something that nobody knows the end of."""
+async def test_a_fork_from_before_a_handoff_is_the_agent_that_the_run_was_then(
+    engine: Engine,
+) -> None:
+    engine.model.script(
+        [
+            tool_calls(call("handoff_to_worker", {}, id="h")),
+            text("I am the worker."),
+            text("I am the boss."),
+            text("Still the worker."),
+        ]
+    )
+    async with engine.serving(BOSS, WORKER):
+        run = await engine.run("boss", limits=Limits(max_turns=7))
+        assert (run.first_agent, run.agent) == ("boss", "worker")
+        forked = await engine.manager.fork(run.run_id, Fork(step=0, message="Again."))
+        early = await engine.ended(forked)
+        forked = await engine.manager.fork(run.run_id, Fork(step=2, message="Again."))
+        late = await engine.ended(forked)
+    assert (early.agent, early.output) == ("boss", "I am the boss.")
+    assert (late.agent, late.output) == ("worker", "Still the worker.")
+    assert early.limits.max_turns == late.limits.max_turns == 7
