@@ -38,7 +38,7 @@ OF_TOOL_CALLS: dict[ErrorCode, tuple[str, Retried, str]] = {
         "Let the tool return less, or a reference to where it put the rest.",
     ),
     ErrorCode.OUTCOME_UNKNOWN: (
-        "The worker died while a tool that must not run twice was running.",
+        "A tool that must not run twice was stopped, or lost, while it was running.",
         "no",
         "Check by hand whether the effect happened.",
     ),
