@@ -163,7 +163,7 @@ async def test_an_approval_that_nobody_gives_expires_as_a_no(engine: Engine) -> 
         ]
     )
     async with engine.serving(CLERK):
-        run_id = await engine.start("clerk", timeouts=Timeouts(action_s=1.5))
+        run_id = await engine.start("clerk", timeouts=Timeouts(action_s=5))
         await asks(engine, run_id, 2)
         await engine.manager.approve(run_id, "B", by="ann")
         run = await engine.ended(run_id)

@@ -110,7 +110,7 @@ async def test_the_run_goes_on_with_what_is_known_where_nobody_is_asked_or_answe
 ) -> None:
     script(engine, "pay", "pay")
     async with engine.serving(ASKS, TELLS):
-        run_id = await engine.start("asks", timeouts=Timeouts(action_s=1.5))
+        run_id = await engine.start("asks", timeouts=Timeouts(action_s=5))
         await asked(engine, run_id, 2)
         await engine.manager.reject(run_id, "pay1", by="bob", note="I can't see that.")
         expired = await engine.ended(run_id)
