@@ -102,6 +102,8 @@ class Projection(StepReader):
         return None
 
     async def _signaled(self, event: HistoryEvent, at: datetime) -> Event | None:
+        if self._is_ending:
+            return None  # The workflow has recorded its end, and only waits for Temporal.
         attributes = event.workflow_execution_signaled_event_attributes
         try:
             match attributes.signal_name:
