@@ -10,8 +10,9 @@ else
 DEMO_NEEDS := $(VENV)/.installed
 endif
 
-# Tests wait more than they compute: two processes share them, whatever the machine has.
-SHARED := --numprocesses 2
+# Tests wait more than they compute: two processes share them, whatever the machine has. Tracebacks
+# are Python's: pytest's own are made by parsing the source, which has ended a whole run here.
+SHARED := --numprocesses 2 --tb native
 
 # Files with parts that are made from the code, between cog's marks.
 GENERATED := ARCHITECTURE.md docs/errors.md docs/events.md docs/endings.md docs/cli.md \
