@@ -62,10 +62,11 @@ lock: $(VENV)/.installed ## Choose newer versions of everything
 	$(BIN)/pip install --quiet uv
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --upgrade \
 	  --generate-hashes --no-emit-index-url --no-emit-find-links --no-header \
-	  --extra worker --extra dev-server --extra test pyproject.toml -o requirements.lock
+	  --extra worker --extra dev-server --extra gateway --extra redis --extra test \
+	  pyproject.toml -o requirements.lock
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 \
 	  --generate-hashes --no-emit-index-url --no-emit-find-links --no-header \
-	  --extra worker --extra dev-server --extra local -c requirements.lock \
+	  --extra worker --extra dev-server --extra gateway --extra local -c requirements.lock \
 	  pyproject.toml -o requirements-local.lock
 
 clean: ## Remove the virtual environment and caches

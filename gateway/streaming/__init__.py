@@ -1,0 +1,1 @@
+"""Events and deltas as streams: Server-Sent Events, AG-UI, plain text."""
