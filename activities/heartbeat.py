@@ -11,7 +11,9 @@ from contextlib import asynccontextmanager
 from pydantic import Field
 from temporalio import activity
 
+from perdure.runs.deltas import Segment
 from perdure.runs.frozen import Frozen
+from perdure.runs.policy import is_nothing
 
 TICK_S = 0.2
 """How soon new output is shown, and a cancel noticed while output comes."""
@@ -22,7 +24,8 @@ SILENT_TICKS = 5
 class Progress(Frozen):
     """Details of a heartbeat: what the Step has brought so far."""
 
-    text: str = ""
+    said: tuple[Segment, ...] = Field((), exclude_if=is_nothing)
+    """The log of what a model says in this attempt."""
     was_answering: bool = False
     """True once the provider may have counted tokens that we shall not hear of if this attempt,
     or one before it, ends now."""
@@ -30,7 +33,7 @@ class Progress(Frozen):
     """Attempts that the provider made fail; a worker's death is none."""
     attempt: int = 0
     """The attempt that says so."""
-    message: str = Field("", exclude_if=lambda message: not message)
+    message: str = Field("", exclude_if=is_nothing)
     """What a tool says of how far it is."""
     fraction: float | None = Field(None, exclude_if=lambda fraction: fraction is None)
     """How much of its work a tool has done, from 0 to 1."""

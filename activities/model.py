@@ -22,6 +22,8 @@ from perdure.activities.received import Received
 from perdure.activities.request_body import request_body
 from perdure.activities.schemas import Schemas
 from perdure.activities.shown_files import Shown, ShownFiles
+from perdure.activities.speech import Speech
+from perdure.activities.structured import wanted_output
 from perdure.activities.terms import terms_of
 from perdure.activities.toolbox import ToolSource
 from perdure.activities.transcripts import Transcripts
@@ -128,10 +130,11 @@ class ModelActivities:
 
     async def _asked(self, call: Call, messages: list[bytes], shown: Shown) -> ModelReply:
         answer = Answer(waiting=True)
+        speech = _speech(call, answer)
         run_id = activity.info().workflow_id or ""
         checks = Checks(call, run_id, self._chat.redact, self._judging.ask)
         try:
-            async with heartbeats(lambda: _so_far(call, answer)):
+            async with heartbeats(lambda: _so_far(call, answer, speech)):
                 reply = await checks.inputs(messages)
                 if reply is None:
                     call = await self._equipped(call)
@@ -145,12 +148,13 @@ class ModelActivities:
             reply = checks.withheld(self._answering.reply(call, answer, Outcome(why=why)))
         except ApplicationError as exc:
             if exc.type != ErrorCode.MAX_OUTPUT:
-                _leave(call, answer, exc.type in UNKNOWN_USAGE or checks.has_spent)
+                is_lost = exc.type in UNKNOWN_USAGE or checks.has_spent
+                _leave(call, answer, speech, is_lost=is_lost)
                 raise
             why = RunError.model_validate(exc.details[0])
             reply = checks.withheld(self._answering.reply(call, answer, Outcome(why=why)))
         except JudgeUnavailable:
-            _leave(call, answer, True)
+            _leave(call, answer, speech, is_lost=True)
             raise
         return checks.counted(reply)
 
@@ -196,19 +200,28 @@ def _waiting(call: Call) -> Progress:
     return call.before.model_copy(update={"attempt": activity.info().attempt})
 
 
-def _leave(call: Call, answer: Answer, is_lost: bool) -> None:
+def _leave(call: Call, answer: Answer, speech: Speech | None, *, is_lost: bool) -> None:
     """Tell the next attempt what it can't know: what this one cost."""
     lost = is_lost or call.before.was_answering or answer.size > 0
     told = {"was_answering": lost, "failures": call.before.failures + 1}
-    activity.heartbeat(_so_far(call, answer).model_copy(update=told))
+    activity.heartbeat(_so_far(call, answer, speech).model_copy(update=told))
 
 
-def _so_far(call: Call, answer: Answer) -> Progress:
+def _speech(call: Call, answer: Answer) -> Speech | None:
+    """Return what is heard of an answer while it comes; none where nobody is to hear it."""
+    if call.agent.output_checks or call.request.purpose == "compact":
+        return None  # what no check has seen is shown to nobody
+    output = wanted_output(call.agent, call.request, [tool.name for tool in call.offered.tools])
+    return Speech(answer, output.tool if output is not None and output.way == "tool" else None)
+
+
+def _so_far(call: Call, answer: Answer, speech: Speech | None) -> Progress:
+    if speech is not None:
+        speech.listen()
     asked = call.before.was_answering or not answer.waiting
     return call.before.model_copy(
         update={
-            # What no check has seen is shown to nobody.
-            "text": "" if call.agent.output_checks else answer.text,
+            "said": tuple(speech.draft.segments) if speech is not None else (),
             "was_answering": asked,
             "attempt": activity.info().attempt,
         }

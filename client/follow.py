@@ -1,40 +1,28 @@
-"""Following a Run: its Events from any position, over every execution, until the end.
+"""Looking at a Run as it stands: from the history of its latest execution, and what is pending."""
 
-Temporal pushes history to any number of readers as it happens; nothing is written for them,
-and no worker is needed. A lost connection is taken up again where it broke.
-"""
-
-import asyncio
 import contextlib
-from collections.abc import AsyncIterator
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Any
 
+from pydantic import computed_field
 from temporalio.api.enums.v1 import PendingActivityState
 from temporalio.api.workflow.v1 import PendingActivityInfo
 from temporalio.client import Client, WorkflowExecutionDescription, WorkflowFailureError
 from temporalio.service import RPCError, RPCStatusCode
 
 from perdure.client.project import Projection
-from perdure.runs import contract
+from perdure.runs.deltas import Segment
 from perdure.runs.errors import (
     ConfigurationError,
     EngineUnavailable,
     PerdureError,
     RunNotFound,
 )
-from perdure.runs.events import EndBase, Event
 from perdure.runs.frozen import Frozen
 from perdure.runs.ids import step_of
 from perdure.runs.run import Run
 from perdure.runs.status import WaitingOn
 from perdure.sessions.contract import REPORT_MEMO, workflow_id
-
-RECONNECT_FOR = timedelta(seconds=60)
-"""How long the server may be away before following gives up."""
-RECONNECT_EVERY_S = 1.0
-PASSING = (RPCStatusCode.UNAVAILABLE, RPCStatusCode.CANCELLED, RPCStatusCode.UNKNOWN)
-"""What a server says, or a connection, that is restarting."""
 
 
 async def describe(client: Client, run_id: str) -> WorkflowExecutionDescription:
@@ -186,14 +174,20 @@ class PendingStep(Frozen):
 
     step: int
     attempt: int
-    partial_text: str = ""
-    """What a model has said so far; a fraction of a second behind."""
+    said: tuple[Segment, ...] = ()
+    """The log of what a model has said so far; a fraction of a second behind."""
     message: str = ""
     """What a tool says of how far it is, as much behind."""
     fraction: float | None = None
     """How much of its work a tool says is done, from 0 to 1."""
     last_failure: str = ""
     next_attempt_at: datetime | None = None
+
+    @computed_field  # type: ignore[prop-decorator]
+    @property
+    def partial_text(self) -> str:
+        """What the model has said of its answer."""
+        return "".join(each.text for each in self.said if each.kind == "text")
 
 
 async def pending_steps(client: Client, run_id: str) -> list[PendingStep]:
@@ -217,80 +211,9 @@ async def _pending(client: Client, info: PendingActivityInfo) -> PendingStep:
     return PendingStep(
         step=step_of(info.activity_id),
         attempt=info.attempt,
-        partial_text=told.get("text", ""),
+        said=told.get("said", ()),
         message=told.get("message", ""),
         fraction=told.get("fraction"),
         last_failure=info.last_failure.message,
         next_attempt_at=info.scheduled_time.ToDatetime(UTC) if _waits_to_retry(info) else None,
     )
-
-
-async def follow(client: Client, run_id: str, starting_after: int = -1) -> AsyncIterator[Event]:
-    """Yield the Events numbered above `starting_after`, as they happen, until the end.
-
-    A terminal Event comes last, and carries the whole Run. One in between is followed by
-    `run.resumed`.
-
-    *Cancellation*: stopping to iterate does nothing to the Run.
-
-    Raises:
-        RunNotFound: When there is no such Run.
-        EngineUnavailable: When the server stays away for `RECONNECT_FOR`.
-    """
-    firsts = await first_executions(client, run_id)
-    position = starting_after
-    before: Run | None = None
-    for first in firsts:
-        execution: str | None = first
-        while execution is not None:
-            projection = Projection(run_id, client.data_converter, before)
-            async for event in _events_of(client, run_id, execution, projection):
-                if event.sequence_number <= position:
-                    continue
-                position = event.sequence_number
-                if isinstance(event, EndBase):
-                    event = event.model_copy(update={"run": projection.run})
-                yield event
-            before, execution = projection.run, projection.next_execution
-
-
-async def first_executions(client: Client, run_id: str) -> list[str]:
-    """Return where each life of a Run begins: its start, and every resumption, oldest first."""
-    description = await describe(client, run_id)
-    firsts = [first_execution(description)]
-    while (earlier := await description.memo_value(contract.RESUMED_MEMO, None)) is not None:
-        firsts.insert(0, earlier)
-        handle = client.get_workflow_handle(run_id, run_id=earlier)
-        try:
-            description = await handle.describe()
-        except RPCError as exc:
-            raise translated(exc, run_id) from exc
-    return firsts
-
-
-async def _events_of(
-    client: Client, run_id: str, execution: str, projection: Projection
-) -> AsyncIterator[Event]:
-    """Yield the Events of one execution, over reconnections."""
-    handle = client.get_workflow_handle(run_id, run_id=execution)
-    read, lost_at = 0, None
-    clock = asyncio.get_running_loop().time
-    while True:
-        try:
-            async for event in handle.fetch_history_events(wait_new_event=True):
-                if event.event_id <= read:
-                    continue
-                happened = await projection.feed(event)
-                read, lost_at = event.event_id, None
-                if happened is not None:
-                    yield happened
-            if projection.is_over:
-                return
-            # A long poll that ended with nothing new; some servers answer so.
-            await asyncio.sleep(RECONNECT_EVERY_S)
-        except RPCError as exc:
-            lost_at = lost_at or clock()
-            away = clock() - lost_at
-            if exc.status not in PASSING or away > RECONNECT_FOR.total_seconds():
-                raise translated(exc, run_id) from exc
-            await asyncio.sleep(RECONNECT_EVERY_S)

@@ -11,7 +11,7 @@ from temporalio.client import Client
 from temporalio.exceptions import WorkflowAlreadyStartedError
 from temporalio.service import RPCError
 
-from perdure.client import asking, follow
+from perdure.client import asking, follow, history
 from perdure.client.files import placed
 from perdure.client.outputs import OutputSchema, checked_schema
 from perdure.client.starting import checked, checked_id, checked_key
@@ -182,7 +182,7 @@ async def start(client: Client, task_queue: str, asked: Asked) -> StartedRun:
 
 
 async def _require_same(client: Client, run_id: str, key: str, digest: str) -> None:
-    for execution in await follow.first_executions(client, run_id):
+    for execution in await history.first_executions(client, run_id):
         described = await client.get_workflow_handle(run_id, run_id=execution).describe()
         known = await described.memo_value(REQUEST_MEMO, None)
         if known is not None and known != digest:

@@ -4,12 +4,14 @@ from collections.abc import AsyncIterator
 
 from temporalio.client import Client
 
-from perdure.client import changing, continuing, follow
+from perdure.client import changing, continuing, follow, history
 from perdure.client.continuing import Fork
 from perdure.client.files import Filing
 from perdure.client.launch import new_id
 from perdure.client.launching import Launching
 from perdure.client.listing import RunFilter, RunList, list_runs
+from perdure.client.live.run import LiveRun
+from perdure.client.live.source import Heartbeats
 from perdure.client.results import whole_result
 from perdure.client.sessions import SessionHandle, SessionList, list_sessions
 from perdure.client.starting import checked_id
@@ -18,6 +20,7 @@ from perdure.engine.connect import connect
 from perdure.engine.settings import Settings
 from perdure.runs import contract
 from perdure.runs.contract import CancelRequest
+from perdure.runs.deltas import LiveEvent, Position
 from perdure.runs.events import CancelMode, Event
 from perdure.runs.limits import Limits, Timeouts
 from perdure.runs.run import Run
@@ -65,17 +68,19 @@ class RunManager(Launching, Branching, Filing):
 
     async def execute_run(
         self, agent: str, input: str, *, limits: Limits | None = None
-    ) -> AsyncIterator[Event]:
-        """Start a Run and yield its Events until the end; the last one carries the Run.
+    ) -> AsyncIterator[LiveEvent]:
+        """Start a Run and yield what happens until the end; the last Event carries the Run.
+
+        Between the Events come deltas: words of the model, progress of tools.
 
         *Cancellation*: stopping to iterate does nothing to the Run.
 
         Raises:
-            PerdureError: As `start_run` and `events`.
+            PerdureError: As `start_run` and `live_events`.
         """
         run_id = await self.start_run(agent, input, limits=limits)
-        async for event in self.events(run_id):
-            yield event
+        async for item in self.live_events(run_id):
+            yield item
 
     def events(self, run_id: str, starting_after: int = -1) -> AsyncIterator[Event]:
         """Yield the Events of a Run, past and future, until its end.
@@ -86,9 +91,28 @@ class RunManager(Launching, Branching, Filing):
 
         Raises:
             RunNotFound: When there is no such Run.
+            EventsExpired: When Temporal has deleted the Events that would come next.
             EngineUnavailable: When the server stays away for a minute.
         """
-        return follow.follow(self.client, run_id, starting_after)
+        return history.follow(self.client, run_id, starting_after)
+
+    async def live_events(
+        self, run_id: str, position: Position | None = None
+    ) -> AsyncIterator[LiveEvent]:
+        """Yield the Events of a Run and, between them, what its Steps say before they end.
+
+        Args:
+            run_id: Which Run.
+            position: What you have: `position_of` the last item that you got; none for all.
+
+        Raises:
+            RunNotFound: When there is no such Run.
+            EngineUnavailable: When the server stays away for a minute.
+        """
+        async with LiveRun(self.client, run_id, Heartbeats(self.client)) as live:
+            async for item in live.read(position or Position()):
+                if item is not None:
+                    yield item
 
     async def get_run(self, run_id: str) -> Run:
         """Return the Run as it stands, running or closed; no worker is asked.

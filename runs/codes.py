@@ -63,6 +63,7 @@ class ErrorCode(StrEnum):
     # What a caller can be told.
     PAYLOAD_TOO_LARGE = "payload_too_large"
     RUN_NOT_FOUND = "run_not_found"
+    EVENTS_EXPIRED = "events_expired"
     CALL_NOT_FOUND = "call_not_found"
     ACTION_NOT_FOUND = "action_not_found"
     ACTION_ALREADY_RESOLVED = "action_already_resolved"

@@ -19,7 +19,7 @@ from pydantic import Field, TypeAdapter
 MAX_DRAFT_CHARS = 512 * 1024
 """Of one log: as much as an answer may have (`MAX_REPLY_BYTES`). What follows is not a delta."""
 
-_POSITION = re.compile(r"(-1|\d{1,10})(?::(\d{1,10})\.(\d{1,10})\.(\d{1,10}))?")
+_POSITION = re.compile(r"(-1|\d{1,10})(?::(\d{1,10})\.(\d{1,10})\.(\d{1,10}))?", re.ASCII)
 
 
 class Segment(Frozen):

@@ -3,6 +3,7 @@
     PerdureError            code, message, hint; raised by clients and at the edges
     ├── InvalidRequest      the input was refused before anything started
     ├── RunNotFound         no Run of that id (or its history has expired)
+    ├── EventsExpired       Temporal has deleted the Events asked for; says which are left
     ├── CallNotFound        the Run has no such tool call
     ├── ActionNotFound      the Run asks nobody for such a decision
     ├── ActionAlreadyResolved  it has been decided before, or has expired
@@ -84,6 +85,24 @@ class RunNotFound(PerdureError):
     """No Run has that id, or its history has passed the retention time."""
 
     code = ErrorCode.RUN_NOT_FOUND
+
+
+class EventsExpired(PerdureError):
+    """Temporal has deleted the part of a Run's history that holds the Events asked for.
+
+    Args:
+        run_id: Which Run.
+        last_event: The Event before the first that is left.
+    """
+
+    code = ErrorCode.EVENTS_EXPIRED
+
+    def __init__(self, run_id: str, last_event: int) -> None:
+        super().__init__(
+            f"The Events of Run {run_id!r} up to number {last_event} have been deleted.",
+            hint=f"Read the Run itself, and its Events after {last_event}.",
+        )
+        self.last_event = last_event
 
 
 class CallNotFound(PerdureError):
@@ -224,6 +243,7 @@ __all__ = [
     "ConfigurationError",
     "EngineUnavailable",
     "ErrorCode",
+    "EventsExpired",
     "IdempotencyConflict",
     "IllegalEvent",
     "InvalidRequest",

@@ -162,6 +162,11 @@ MEANINGS: dict[ErrorCode, tuple[str, Retried, str]] = {
         "no",
         "Check the id with `perdure list`.",
     ),
+    ErrorCode.EVENTS_EXPIRED: (
+        "Temporal has deleted the part of the Run's history that holds the Events asked for.",
+        "no",
+        "Read the Run itself, and its Events from the number that the error names.",
+    ),
     ErrorCode.CALL_NOT_FOUND: (
         "The Run has no tool call of that id, and none in a Step of that number.",
         "no",

@@ -147,7 +147,6 @@ async def test_progress_goes_out_with_the_heartbeats(is_async: bool) -> None:
 
 def test_a_heartbeat_without_progress_is_as_small_as_before() -> None:
     assert set(json.loads(Progress().model_dump_json())) == {
-        "text",
         "was_answering",
         "failures",
         "attempt",

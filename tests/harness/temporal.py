@@ -8,11 +8,11 @@ from temporalio.service import RPCError, RPCStatusCode
 from tests.harness.engine import soon
 
 
-async def delete_workflow(client: Client, workflow_id: str) -> None:
-    """Delete a workflow, open or not, as the command line of Temporal does."""
+async def delete_workflow(client: Client, workflow_id: str, run_id: str = "") -> None:
+    """Delete an execution, the latest by default, open or not, as Temporal's command line does."""
     request = DeleteWorkflowExecutionRequest(
         namespace=client.namespace,
-        workflow_execution=WorkflowExecution(workflow_id=workflow_id),
+        workflow_execution=WorkflowExecution(workflow_id=workflow_id, run_id=run_id),
     )
     await client.workflow_service.delete_workflow_execution(request)
 
