@@ -19,6 +19,7 @@ from temporalio.plugin import SimplePlugin
 from temporalio.worker import Worker
 
 from perdure.activities.cancel import request_cancel
+from perdure.activities.catalogue import CatalogueActivities
 from perdure.activities.chat_client import ChatClient
 from perdure.activities.model import ModelActivities, Models
 from perdure.activities.pace import Pace
@@ -96,6 +97,7 @@ def build(
     versioned = deployment(settings)
     sessions = SessionActivities(partial(ended, client), partial(open_runs, client))
     usage = UsageActivities(partial(ended, client))
+    catalogue = CatalogueActivities(registry, settings.model or DEFAULT_MODEL)
     registry.check()
     return Worker(
         client,
@@ -107,6 +109,7 @@ def build(
             sessions.run_outcome,
             sessions.open_runs,
             usage.run_usage,
+            catalogue.list_agents,
             *tools,
             *([servers.call_tool] if servers else []),
         ],

@@ -8,10 +8,11 @@ from collections.abc import Coroutine
 from dataclasses import dataclass
 from typing import Any
 
-from bench import calls, history, pairs, recovery, report, sessions, stopping
+from bench import calls, history, pairs, recovery, report, sessions, stopping, streams
 from bench.exchange import exchange_s
 from bench.processes import machine, memory_mib
 from bench.stage import Stage, staged
+from bench.streams_report import streams_section
 
 
 @dataclass(frozen=True)
@@ -33,6 +34,8 @@ class Sizes:
     idle_sessions: int = 1000
     calls: int = 32
     call_rounds: int = 15
+    followers: int = 200
+    first_words: int = 15
 
 
 QUICK = Sizes(
@@ -47,6 +50,8 @@ QUICK = Sizes(
     idle_sessions=40,
     calls=8,
     call_rounds=2,
+    followers=20,
+    first_words=2,
 )
 """Shows in about two minutes that everything works; its numbers are no results."""
 
@@ -88,6 +93,7 @@ async def bench(sizes: Sizes) -> None:
         _say(f"{sizes.idle_sessions} idle Sessions")
         untalked = await sessions.idle(stage, sizes.idle_sessions)
         section = await _calls(stage, sizes)
+        streamed = await _streams(stage, sizes)
     titled = report.sections(
         (histories, history.growths(histories)),
         (alone, exchange),
@@ -96,7 +102,7 @@ async def bench(sizes: Sizes) -> None:
         (cancels, by_standby, cold),
         (talk, untalked),
     )
-    report.show(lines, [*titled, section])
+    report.show(lines, [*titled, section, streamed])
 
 
 async def bench_calls(sizes: Sizes) -> None:
@@ -105,6 +111,20 @@ async def bench_calls(sizes: Sizes) -> None:
         lines = await machine(stage.client)
         section = await _calls(stage, sizes)
     report.show(lines, [section])
+
+
+async def bench_streams(sizes: Sizes) -> None:
+    """Measure only what followers see and cost."""
+    async with staged() as stage:
+        lines = await machine(stage.client)
+        section = await _streams(stage, sizes)
+    report.show(lines, [section])
+
+
+async def _streams(stage: Stage, sizes: Sizes) -> tuple[str, list[report.Row]]:
+    _say(f"{sizes.followers} followers of one Run, and of one Run each")
+    found = await streams.measured(stage, sizes.followers, sizes.first_words)
+    return streams_section(found)
 
 
 async def _calls(stage: Stage, sizes: Sizes) -> tuple[str, list[report.Row]]:
@@ -127,11 +147,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
     parser.add_argument("--quick", action="store_true", help="a smoke test of about two minutes")
     parser.add_argument("--calls", action="store_true", help="only what tool calls cost")
+    parser.add_argument("--streams", action="store_true", help="only what followers see and cost")
     options = parser.parse_args()
     sizes = QUICK if options.quick else Sizes()
     if sizes is QUICK:
         _say("quick form: its numbers are no results")
-    asyncio.run(_interruptible((bench_calls if options.calls else bench)(sizes)))
+    chosen = bench_streams if options.streams else bench_calls if options.calls else bench
+    asyncio.run(_interruptible(chosen(sizes)))
 
 
 if __name__ == "__main__":

@@ -80,7 +80,7 @@ async def staged() -> AsyncIterator[Stage]:
             del os.environ[name]
     async with AsyncExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="bench-")))
-        address = Address("127.0.0.1", _free_port())
+        address = Address("127.0.0.1", free_port())
         os.environ |= {
             "TEMPORAL_CONFIG_FILE": os.devnull,
             "TEMPORAL_ADDRESS": str(address),
@@ -176,7 +176,7 @@ async def _until_polling(client: Client, task_queue: str, log: Path) -> None:
         raise RuntimeError(f"no worker polls {task_queue!r}; it said: {said}") from None
 
 
-def _free_port() -> int:
+def free_port() -> int:
     """Return a port that is free now, and whose UI port is as well."""
     while True:
         with socket.socket() as one, socket.socket() as two:

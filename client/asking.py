@@ -33,6 +33,7 @@ from perdure.runs.errors import (
     SessionBusy,
     SessionLimitReached,
     SessionNotFound,
+    SessionWaitingForAction,
 )
 from perdure.runs.run import Run
 from perdure.runs.strict_json import strict_json
@@ -116,6 +117,7 @@ async def start_run(client: Client, task_queue: str, request: StartRequest) -> S
 
     Raises:
         SessionBusy: When a Run is going on, and this one is not to wait.
+        SessionWaitingForAction: The same, when that one waits for a person.
         QueueFull: When too many wait.
         SessionLimitReached: When the Session has used what it may use.
         IdempotencyConflict: When the key was used with another request.
@@ -128,7 +130,22 @@ async def start_run(client: Client, task_queue: str, request: StartRequest) -> S
 
     asked = partial(_with_start, client, task_queue, session_id)
     start: Ask[StartedRun] = partial(asked, contract.START_RUN_UPDATE, request, StartedRun)
-    return await caught_up(client, lambda: answered(session_id, start))
+    try:
+        return await caught_up(client, lambda: answered(session_id, start))
+    except SessionBusy as exc:
+        asks = await _asks(client, exc.active_run_id)
+        if asks:
+            raise SessionWaitingForAction(exc, asks) from exc
+        raise
+
+
+async def _asks(client: Client, run_id: str) -> tuple[str, ...]:
+    """Return what people are to decide for a Run; nothing where that can't be told."""
+    try:
+        waits = (await follow.latest(client, run_id)).waiting_on
+    except PerdureError:
+        return ()
+    return waits.action_ids if waits is not None else ()
 
 
 async def configure(

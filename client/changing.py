@@ -13,7 +13,7 @@ from perdure.client.starting import checked_reason
 from perdure.client.workers import require_worker
 from perdure.runs import contract, record
 from perdure.runs.contract import CancelRequest, RaiseLimitsRequest
-from perdure.runs.errors import InvalidRequest, NoWorker
+from perdure.runs.errors import InvalidRequest, NoWorker, RunNotFound
 from perdure.runs.limits import Limits
 from perdure.runs.run import Run
 from perdure.workflows.run import RunWorkflow
@@ -27,6 +27,8 @@ async def cancel(client: Client, run_id: str, request: CancelRequest) -> Run:
         InvalidRequest: When the reason is too long.
     """
     request = request.model_copy(update={"reason": checked_reason(request.reason)})
+    if (await follow.describe(client, run_id)).workflow_type != contract.RUN_WORKFLOW:
+        raise RunNotFound(f"There is no Run {run_id!r}; something else has that id.")
     handle = client.get_workflow_handle(run_id)
     try:
         if request.mode == "now":

@@ -8,6 +8,7 @@ from perdure.client import asking, follow
 from perdure.client.files import placed
 from perdure.client.launch import Launch, launch
 from perdure.client.outputs import checked_schema
+from perdure.client.starting import checked_seconds
 from perdure.client.workers import require_worker
 from perdure.runs import record
 from perdure.runs.contract import Resumption, RunRequest
@@ -35,7 +36,9 @@ async def resume(
     run = await follow.latest(client, run_id)
     description = await follow.describe(client, run_id)
     resumption = Resumption(
-        first_execution=follow.first_execution(description), limits=limits, timeouts=timeouts
+        first_execution=follow.first_execution(description),
+        limits=limits,
+        timeouts=checked_seconds(timeouts),
     )
     goes_on = _checked(run, resumption)
     request = RunRequest(carried=run, resumption=resumption)
@@ -103,6 +106,7 @@ async def fork(client: Client, task_queue: str, run_id: str, new_id: str, change
     """
     if changed.message is not None and not (changed.message.strip() or changed.files):
         raise InvalidRequest("The message is empty.", hint="Say what is to be different.")
+    checked_seconds(changed.timeouts)
     run = await follow.latest(client, run_id)
     files = await placed(client, checked_files(changed.files), new_id)
     start = forked_start(run, changed, files)

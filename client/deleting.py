@@ -1,4 +1,4 @@
-"""Deleting a Session with its Runs, as far as Temporal allows."""
+"""Deleting a Session with its Runs, or one Run, as far as Temporal allows."""
 
 import asyncio
 import contextlib
@@ -9,10 +9,11 @@ from temporalio.api.workflowservice.v1 import DeleteWorkflowExecutionRequest
 from temporalio.client import Client, WorkflowExecutionStatus, WorkflowFailureError
 from temporalio.service import RPCError, RPCStatusCode
 
-from perdure.client import asking, follow, reports
-from perdure.runs.contract import RUN_WORKFLOW, SESSION_ATTRIBUTE
-from perdure.runs.errors import NoWorker, SessionNotFound
+from perdure.client import asking, changing, follow, reports
+from perdure.runs.contract import RUN_WORKFLOW, SESSION_ATTRIBUTE, CancelRequest
+from perdure.runs.errors import NoWorker, RunNotFound, SessionNotFound
 from perdure.runs.frozen import Frozen
+from perdure.runs.run import Run
 from perdure.sessions import contract
 from perdure.workflows.session import SessionWorkflow
 
@@ -44,7 +45,7 @@ async def delete(client: Client, session_id: str) -> Deleted:
     workflow_id = contract.workflow_id(session_id)
     try:
         known = await _ended(client, session_id)
-        found = await _listed(client, session_id, known)
+        found = await _listed(client, _of_session(session_id), known)
         if not found:
             raise SessionNotFound(
                 f"There is no Session {session_id!r}.",
@@ -55,6 +56,51 @@ async def delete(client: Client, session_id: str) -> Deleted:
     except RPCError as exc:
         raise follow.translated(exc, None) from exc
     return Deleted(run_ids=tuple(dict.fromkeys(each for each, _ in found if each != workflow_id)))
+
+
+async def delete_run(client: Client, run_id: str) -> Deleted:
+    """Cancel a Run if it goes on, then delete it and the Runs of agents that it has called.
+
+    Raises:
+        RunNotFound: When there is no such Run.
+        NoWorker: When it does not end.
+        EngineUnavailable: When Temporal does not answer.
+    """
+    try:
+        found = await _with_called(client, run_id)
+        for execution in found:
+            await _delete(client, execution)
+    except RPCError as exc:
+        raise follow.translated(exc, run_id) from exc
+    return Deleted(run_ids=tuple(dict.fromkeys(each for each, _ in found)))
+
+
+async def _with_called(client: Client, run_id: str) -> list[Execution]:
+    """Return the executions of a Run, once it has ended, and of those below it."""
+    run = await _ended_run(client, run_id)
+    latest = (run_id, (await follow.describe(client, run_id)).run_id)
+    query = f"WorkflowType = '{RUN_WORKFLOW}' AND WorkflowId = '{run_id}'"
+    found = await _listed(client, query, [latest])
+    for step in run.steps[run.copied_steps :]:
+        if step.child_run_id is not None:
+            with contextlib.suppress(RunNotFound):  # deleted before
+                found += await _with_called(client, step.child_run_id)
+    return found
+
+
+async def _ended_run(client: Client, run_id: str) -> Run:
+    run = await follow.latest(client, run_id)
+    if run.is_terminal:
+        return run
+    await changing.cancel(client, run_id, CancelRequest(reason="It is to be deleted."))
+    try:
+        async with asyncio.timeout(END_WITHIN_S):
+            return await follow.ended(client, run_id)
+    except TimeoutError as exc:
+        raise NoWorker(
+            f"Run {run_id!r} did not end within {END_WITHIN_S:g} s.",
+            hint="It is told to; ask again when a worker has ended it.",
+        ) from exc
 
 
 async def _ended(client: Client, session_id: str) -> list[Execution]:
@@ -94,12 +140,15 @@ async def _end(client: Client, session_id: str) -> None:
         ) from exc
 
 
-async def _listed(client: Client, session_id: str, known: list[Execution]) -> list[Execution]:
-    """Return everything that Temporal holds of a Session, once its list has what is known."""
+def _of_session(session_id: str) -> str:
     kinds = f"WorkflowType IN ('{RUN_WORKFLOW}', '{contract.SESSION_WORKFLOW}')"
     # Runs of agents that its Runs have called are below it, and have no Session of their own.
     below = f"RootWorkflowId = '{contract.workflow_id(session_id)}'"
-    query = f"{kinds} AND ({SESSION_ATTRIBUTE} = '{session_id}' OR {below})"
+    return f"{kinds} AND ({SESSION_ATTRIBUTE} = '{session_id}' OR {below})"
+
+
+async def _listed(client: Client, query: str, known: list[Execution]) -> list[Execution]:
+    """Return everything that Temporal holds of that kind, once its list has what is known."""
     clock = asyncio.get_running_loop().time
     until = clock() + LISTED_WITHIN_S
     while True:

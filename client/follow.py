@@ -11,6 +11,7 @@ from temporalio.client import Client, WorkflowExecutionDescription, WorkflowFail
 from temporalio.service import RPCError, RPCStatusCode
 
 from perdure.client.project import Projection
+from perdure.runs import contract
 from perdure.runs.deltas import Segment
 from perdure.runs.errors import (
     ConfigurationError,
@@ -33,9 +34,12 @@ async def describe(client: Client, run_id: str) -> WorkflowExecutionDescription:
         EngineUnavailable: When the server does not answer.
     """
     try:
-        return await client.get_workflow_handle(run_id).describe()
+        found = await client.get_workflow_handle(run_id).describe()
+        if found.workflow_type != contract.RUN_WORKFLOW:  # but a Session's, or somebody else's
+            raise RPCError("no Run", RPCStatusCode.NOT_FOUND, b"")
     except RPCError as exc:
         raise translated(exc, run_id) from exc
+    return found
 
 
 def translated(exc: RPCError, run_id: str | None) -> PerdureError:

@@ -67,7 +67,11 @@ async def follow(
     is_first = True
     async for told in tellings(client, run_id, wait=wait):
         if is_first and told.last_before > starting_after:
-            raise EventsExpired(run_id, told.last_before)
+            raise EventsExpired(
+                f"The Events of Run {run_id!r} up to number {told.last_before} were deleted.",
+                last_event=told.last_before,
+                hint=f"Read the Run itself, and its Events after {told.last_before}.",
+            )
         is_first = False
         if told.event is not None and told.event.sequence_number > starting_after:
             yield told.event

@@ -56,6 +56,7 @@ class Asked:
         key: Idempotency key.
         on_busy: What happens when another Run of its Session is going on.
         files: What its input comes with; `start` names them, and does not say where they are.
+        id_prefix: What its id begins with, where we choose it.
     """
 
     start: RunStart
@@ -63,6 +64,7 @@ class Asked:
     key: str | None = None
     on_busy: OnBusy = "reject"
     files: tuple[File, ...] = ()
+    id_prefix: str = ""
 
 
 class RunOptions(TypedDict, total=False):
@@ -80,6 +82,7 @@ class RunOptions(TypedDict, total=False):
     output_schema: OutputSchema | None
     on_busy: OnBusy
     idempotency_key: str | None
+    id_prefix: str
 
 
 def asked_for(
@@ -113,6 +116,7 @@ def asked_for(
         key=checked_key(key) if key is not None else None,
         on_busy=options.get("on_busy", "reject"),
         files=files,
+        id_prefix=options.get("id_prefix", ""),
     )
 
 
@@ -159,7 +163,8 @@ async def start(client: Client, task_queue: str, asked: Asked) -> StartedRun:
     """
     start, key = asked.start, asked.key
     digest = asking.digest(start, asked.on_busy, asked.run_id) if key else ""
-    run_id = asked.run_id or (_id_of(key) if key and start.session_id is None else new_id())
+    chosen = _id_of(key) if key and start.session_id is None else new_id()
+    run_id = asked.run_id or checked_id("Run", asked.id_prefix + chosen)
     start = start.model_copy(update={"files": await placed(client, asked.files, run_id)})
     if start.session_id is not None:
         request = StartRequest(

@@ -2,6 +2,7 @@
 
 import asyncio
 import base64
+import hashlib
 from datetime import UTC, datetime
 
 from pydantic import PositiveInt
@@ -44,6 +45,8 @@ _CLOSED = {
 _NOT_CALLED = f"(ParentWorkflowId IS NULL OR ParentWorkflowId STARTS_WITH '{workflow_id('')}')"
 """A Session starts Runs, too; but it is no Run."""
 
+MARK_BYTES = 6
+
 _RESUMABLE = (
     WorkflowExecutionStatus.FAILED,
     WorkflowExecutionStatus.CANCELED,
@@ -66,6 +69,10 @@ class RunFilter(Frozen):
     """Only Runs that no other Run has called."""
     created_after: datetime | None = None
     created_before: datetime | None = None
+    is_open: bool = False
+    """Only Runs that have not ended."""
+    id_prefix: Name | None = None
+    """Only Runs whose ids begin so."""
 
     def query(self) -> str:
         """Return the filter as a Temporal visibility query."""
@@ -81,6 +88,10 @@ class RunFilter(Frozen):
             parts.append(self._of_session(self.session_id))
         if self.top_level:
             parts.append(_NOT_CALLED)
+        if self.is_open:
+            parts.append("ExecutionStatus = 'Running'")
+        if self.id_prefix is not None:
+            parts.append(f"WorkflowId STARTS_WITH '{self.id_prefix}'")
         if self.created_after is not None:
             parts.append(f"StartTime > '{_utc(self.created_after)}'")
         if self.created_before is not None:
@@ -149,10 +160,7 @@ async def page(
         InvalidRequest: When the cursor is not one of ours, or Temporal refuses the query.
         EngineUnavailable: When Temporal does not answer.
     """
-    try:
-        token = base64.b64decode(cursor, altchars=b"-_", validate=True) if cursor else None
-    except ValueError as exc:
-        raise InvalidRequest(f"{cursor!r} is not a cursor of a list.") from exc
+    token = _token_of(cursor) if cursor else None
     pages = client.list_workflows(query, page_size=limit, next_page_token=token)
     try:
         await pages.fetch_next_page()
@@ -161,8 +169,29 @@ async def page(
             raise InvalidRequest(f"Temporal refused the query: {exc.message}") from exc
         raise follow.translated(exc, None) from exc
     following = pages.next_page_token
-    encoded = base64.urlsafe_b64encode(following).decode() if following else None
-    return list(pages.current_page or ()), encoded
+    return list(pages.current_page or ()), _cursor_of(following) if following else None
+
+
+def _cursor_of(token: bytes) -> str:
+    return base64.urlsafe_b64encode(_mark(token) + token).decode()
+
+
+def _token_of(cursor: str) -> bytes:
+    try:
+        given = base64.b64decode(cursor, altchars=b"-_", validate=True)
+    except ValueError:
+        given = b""
+    token = given[MARK_BYTES:]
+    if not token or given != _mark(token) + token:
+        raise InvalidRequest(
+            f"{cursor[:80]!r} is not a cursor of a list.", hint="Take the page's next_cursor."
+        )
+    return token
+
+
+def _mark(token: bytes) -> bytes:
+    """Return by what a token is known: Temporal only says of others that something went wrong."""
+    return hashlib.sha256(token).digest()[:MARK_BYTES]
 
 
 async def open_runs(client: Client, session_id: str) -> list[str]:

@@ -11,7 +11,8 @@ from perdure.client.launch import new_id
 from perdure.client.launching import Launching
 from perdure.client.listing import RunFilter, RunList, list_runs
 from perdure.client.live.run import LiveRun
-from perdure.client.live.source import Heartbeats
+from perdure.client.live.source import Heartbeats, Source
+from perdure.client.overseeing import Overseeing
 from perdure.client.results import whole_result
 from perdure.client.sessions import SessionHandle, SessionList, list_sessions
 from perdure.client.starting import checked_id
@@ -26,7 +27,7 @@ from perdure.runs.limits import Limits, Timeouts
 from perdure.runs.run import Run
 
 
-class RunManager(Launching, Branching, Filing):
+class RunManager(Launching, Branching, Filing, Overseeing):
     """A client for Runs. Needs Temporal, and for reading no worker.
 
     Args:
@@ -37,6 +38,8 @@ class RunManager(Launching, Branching, Filing):
     def __init__(self, client: Client, task_queue: str = contract.DEFAULT_TASK_QUEUE) -> None:
         self.client = client
         self.task_queue = task_queue
+        self.source: Source = Heartbeats(client)
+        """Where what Steps say before they end comes from."""
 
     @classmethod
     async def connect(cls, settings: Settings | None = None) -> "RunManager":
@@ -57,14 +60,16 @@ class RunManager(Launching, Branching, Filing):
         """
         return SessionHandle(self.client, self.task_queue, session_id)
 
-    async def list_sessions(self, *, limit: int = 20, cursor: str | None = None) -> SessionList:
-        """Return a page of Sessions, newest first.
+    async def list_sessions(
+        self, *, limit: int = 20, cursor: str | None = None, id_prefix: str = ""
+    ) -> SessionList:
+        """Return a page of Sessions, newest first; with a prefix, those whose ids begin so.
 
         Raises:
             InvalidRequest: When the cursor is not one of ours.
             EngineUnavailable: When Temporal does not answer.
         """
-        return await list_sessions(self.client, limit, cursor)
+        return await list_sessions(self.client, limit, cursor, id_prefix)
 
     async def execute_run(
         self, agent: str, input: str, *, limits: Limits | None = None
@@ -109,7 +114,7 @@ class RunManager(Launching, Branching, Filing):
             RunNotFound: When there is no such Run.
             EngineUnavailable: When the server stays away for a minute.
         """
-        async with LiveRun(self.client, run_id, Heartbeats(self.client)) as live:
+        async with LiveRun(self.client, run_id, self.source) as live:
             async for item in live.read(position or Position()):
                 if item is not None:
                     yield item

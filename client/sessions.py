@@ -11,7 +11,7 @@ from perdure.client.asking import answered
 from perdure.client.deleting import Deleted
 from perdure.client.launch import RunOptions, asked_for, start
 from perdure.client.listing import RunFilter, RunList, list_runs, page
-from perdure.client.starting import checked_id, checked_variables
+from perdure.client.starting import checked_id, checked_seconds, checked_variables
 from perdure.client.workers import require_worker
 from perdure.runs.contract import TranscriptPage, TranscriptPageRequest
 from perdure.runs.errors import InvalidRequest
@@ -97,8 +97,8 @@ class SessionHandle:
         """
         return await reports.report(self.client, self.session_id)
 
-    async def variables(self) -> dict[str, Any]:
-        """Return the variables that every Run of the Session gets.
+    async def report(self) -> SessionReport:
+        """Return where the Session stands, as it says itself, with its variables.
 
         Raises:
             SessionNotFound: When there is no such Session.
@@ -106,7 +106,16 @@ class SessionHandle:
         """
         ask = partial(self._handle.query, SessionWorkflow.report)
         told: SessionReport = await answered(self.session_id, ask)
-        return told.variables
+        return told
+
+    async def variables(self) -> dict[str, Any]:
+        """Return the variables that every Run of the Session gets.
+
+        Raises:
+            SessionNotFound: When there is no such Session.
+            NoWorker: When nothing answers.
+        """
+        return (await self.report()).variables
 
     async def messages(self) -> list[Message]:
         """Return the conversation so far: what the next Run begins with.
@@ -148,12 +157,12 @@ class SessionHandle:
             variables: All of them: these replace the ones before.
 
         Raises:
-            InvalidRequest: When the variables are too large or no JSON.
+            InvalidRequest: When the variables are too large or no JSON, or a time is too long.
             NoWorker: When nothing answers.
             EngineUnavailable: When Temporal does not answer.
         """
         request = ConfigureRequest(
-            settings=settings or SessionSettings(),
+            settings=checked_seconds(settings or SessionSettings()),
             variables=None if variables is None else checked_variables(variables),
         )
         await require_worker(self.client, self.task_queue)
@@ -222,14 +231,25 @@ class SessionHandle:
         return await deleting.delete(self.client, self.session_id)
 
 
-async def list_sessions(client: Client, limit: int, cursor: str | None) -> SessionList:
+async def list_sessions(
+    client: Client, limit: int, cursor: str | None, id_prefix: str = ""
+) -> SessionList:
     """Return a page of Sessions, newest first.
+
+    Args:
+        client: Connected.
+        limit: Sessions in the page.
+        cursor: Where to go on.
+        id_prefix: Only those whose ids begin so; a name.
 
     Raises:
         InvalidRequest: When the cursor is not one of ours.
         EngineUnavailable: When Temporal does not answer.
     """
     query = f"WorkflowType = '{contract.SESSION_WORKFLOW}' AND ExecutionStatus != 'ContinuedAsNew'"
+    if id_prefix:
+        begins = contract.workflow_id(checked_id("Session", id_prefix))
+        query += f" AND WorkflowId STARTS_WITH '{begins}'"
     executions, following = await page(client, query, limit, cursor)
     found = [await _summary(execution) for execution in executions]
     return SessionList(sessions=tuple(found), next_cursor=following)

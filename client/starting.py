@@ -5,7 +5,7 @@ here, so that nothing is accepted that a worker could not read.
 """
 
 import json
-from typing import Any
+from typing import Any, TypeVar
 
 from pydantic import ValidationError
 
@@ -19,10 +19,16 @@ from perdure.runs.limits import (
     MAX_METADATA_BYTES,
     MAX_REASON_BYTES,
     MAX_VARIABLES_BYTES,
+    Level,
 )
 from perdure.runs.messages import without_lone_surrogates
 from perdure.runs.start import RunStart
 from perdure.runs.strict_json import NotJson, is_deeper, strict_json
+
+MAX_SECONDS = 10 * 365 * 24 * 3600.0
+"""A workflow that is to wait for much longer fails: its timers have 64 bits of nanoseconds."""
+
+Times = TypeVar("Times", bound=Level)
 
 
 def checked(start: RunStart) -> RunStart:
@@ -48,6 +54,7 @@ def checked(start: RunStart) -> RunStart:
     except ValidationError as exc:
         raise _too_deep_or_no_json(exc) from exc
     _check_depth(exact.context.variables)
+    checked_seconds(exact.timeouts)
     metadata = len(strict_json(exact.metadata))
     if metadata > MAX_METADATA_BYTES:
         raise _too_large("The metadata", metadata, MAX_METADATA_BYTES, "bytes")
@@ -102,6 +109,21 @@ def checked_variables(given: dict[str, Any]) -> dict[str, Any]:
     exact: dict[str, Any] = json.loads(raw)
     _check_depth(exact)
     return exact
+
+
+def checked_seconds(given: Times) -> Times:
+    """Return what holds durations, such as timeouts.
+
+    Raises:
+        InvalidRequest: When one is so long that Temporal can't count it.
+    """
+    for name, value in given:
+        if name.endswith("_s") and value is not None and value > MAX_SECONDS:
+            raise InvalidRequest(
+                f"{name} is {value:g} seconds; {MAX_SECONDS:,.0f}, ten years, are allowed.",
+                hint="Leave it out for the default.",
+            )
+    return given
 
 
 def checked_reason(given: str) -> str:

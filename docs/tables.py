@@ -22,6 +22,7 @@ from perdure.client.cli.session import (
     USAGE,
 )
 from perdure.engine.settings import Settings
+from perdure.gateway.problems import STATUS
 from perdure.runs.errors import MEANINGS
 from perdure.runs.events import Event
 from perdure.runs.limits import DEFAULT_TERMS, DEFAULT_TOOL_S, Limits, Timeouts
@@ -34,6 +35,18 @@ def errors() -> None:
     print("| code | meaning | retried | what to do |\n|---|---|---|---|")
     for code, (meaning, retried, way_out) in MEANINGS.items():
         print(f"| `{code}` | {meaning} | {retried} | {way_out} |")
+
+
+def statuses() -> None:
+    """The HTTP status of every error code that a caller can be told."""
+    print("| status | codes |\n|---|---|")
+    found: dict[int, list[str]] = {400: ["`invalid_request`, where the body is no JSON"]}
+    for code, status in STATUS.items():
+        found.setdefault(status, []).append(f"`{code}`")
+    found[431] = ["`payload_too_large`, of the headers"]
+    found[500] = ["`internal`"]
+    for status, codes in sorted(found.items()):
+        print(f"| {status} | {', '.join(codes)} |")
 
 
 def transitions() -> None:
@@ -134,7 +147,7 @@ def settings() -> None:
             default = f"`{field.get_default(call_default_factory=True)[0]}`"
         else:
             value = field.get_default(call_default_factory=True)
-            default = f"`{value}`" if value not in (None, {}) else "not set"
+            default = f"`{value}`" if value not in (None, {}, []) else "not set"
         print(f"| `{variable}` | {default} | {meanings.get(name, '')} |")
 
 

@@ -97,11 +97,13 @@ class Address:
                     await streams[1].wait_closed()
 
 
-async def connect(settings: Settings | None = None) -> Client:
+async def connect(settings: Settings | None = None, *, lazy: bool = False) -> Client:
     """Connect as Temporal's configuration says (`TEMPORAL_ADDRESS`, profiles, TLS, API keys).
 
     Args:
         settings: Where large payloads are kept; the environment's by default.
+        lazy: Connect when something is asked for first, and again until that works: for what is
+            to be up before Temporal is. Asking raises `RuntimeError` until then.
 
     Raises:
         ConfigurationError: When that storage can't be used.
@@ -117,13 +119,13 @@ async def connect(settings: Settings | None = None) -> Client:
     # Looked at first: the SDK tries for half a minute, and its threads crash an interpreter
     # that ends meanwhile. Behind TLS or a proxy only the SDK can tell.
     plain = not {"tls", "api_key", "http_connect_proxy_config"} & config.keys()
-    if plain and not await Address.configured().speaks_http2():
+    if plain and not lazy and not await Address.configured().speaks_http2():
         raise absent
     atexit.unregister(time.sleep)
     atexit.register(time.sleep, SETTLE_S)
     try:
         return await Client.connect(
-            **config, data_converter=converter, connect_timeout=CONNECT_TIMEOUT
+            **config, data_converter=converter, connect_timeout=CONNECT_TIMEOUT, lazy=lazy
         )
     except (RuntimeError, RPCError) as exc:
         raise absent from exc

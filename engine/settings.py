@@ -14,6 +14,7 @@ from pydantic import (
     Field,
     NonNegativeFloat,
     PositiveFloat,
+    PositiveInt,
     SecretStr,
     ValidationError,
     field_validator,
@@ -75,6 +76,10 @@ class Settings(BaseSettings):
     """Where a worker serves `/healthz` and `/readyz`; nowhere when not set."""
     health_host: str = "127.0.0.1"
     """The address that this port is opened on; `0.0.0.0` lets other machines look."""
+    http_host: str = "127.0.0.1"
+    """The address that the gateway listens on (`perdure serve`)."""
+    http_port: int = Field(8080, ge=0, le=65535)
+    """Its port; 0 takes a free one."""
     deployment_name: str | None = None
     """Worker versioning: the deployment that a worker is part of. Needs a build id."""
     build_id: str | None = None
@@ -88,6 +93,22 @@ class Settings(BaseSettings):
     default. Clients and workers on several machines must share it, or use S3."""
     storage_s3_bucket: str | None = None
     """Keep them in this S3 bucket instead; needs the extra `s3`."""
+
+    api_keys: Path | None = None
+    """The file of the gateway's API keys (`perdure keys create`). Without it, the gateway asks for
+    no key, and listens on this machine only."""
+    http_rate_per_minute: PositiveInt = 1200
+    """Calls to one gateway with one API key; as many may come at once."""
+    http_streams_per_key: PositiveInt = 250
+    """Streams that one API key may hold open at one gateway."""
+    http_max_body_bytes: PositiveInt = 48 * 1024 * 1024
+    """One request to the gateway: as many files as a message may have, in base64."""
+    cors_origins: Annotated[list[str], NoDecode] = Field(default_factory=list)
+    """Whose pages may call the gateway besides its own, such as `https://app.example.com`,
+    separated by commas; `*` for any, who then have to send a key of their own."""
+    audit_log: Path | None = None
+    """Where the gateway writes who changed what; when not set, the standard error, if it asks for
+    API keys."""
 
     @property
     def storage_folder(self) -> Path:
@@ -116,7 +137,7 @@ class Settings(BaseSettings):
         secrets = InitSettingsSource(settings_cls, {"secrets": found})
         return init_settings, env_settings, dotenv_settings, secrets, file_secret_settings
 
-    @field_validator("agents", mode="before")
+    @field_validator("agents", "cors_origins", mode="before")
     @classmethod
     def _split(cls, value: object) -> object:
         if isinstance(value, str):
@@ -162,6 +183,8 @@ class Settings(BaseSettings):
         "health_port",
         "deployment_name",
         "build_id",
+        "api_keys",
+        "audit_log",
         mode="before",
     )
     @classmethod

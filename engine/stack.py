@@ -1,7 +1,7 @@
 """Everything that one machine needs, started in order and stopped in the reverse one.
 
-The Temporal server where none answers, a small model where no provider is configured, and a
-worker. Server and worker are processes of their own; the latter two die with us.
+The Temporal server where none answers, a small model where no provider is configured, a worker,
+and the gateway. Each is a process of its own; all but the server die with us.
 """
 
 import asyncio
@@ -14,6 +14,7 @@ import sys
 import tempfile
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 from perdure.engine.connect import Address
@@ -27,13 +28,27 @@ STOP_TIMEOUT_S = 10.0
 Say = Callable[[str], None]
 
 
+@dataclass(frozen=True)
+class Stack:
+    """The processes that are not to end by themselves.
+
+    Attributes:
+        worker: Serves the agents.
+        gateway: Serves HTTP; none where that was not asked for, or can't be.
+    """
+
+    worker: asyncio.subprocess.Process
+    gateway: asyncio.subprocess.Process | None = None
+
+
 @asynccontextmanager
-async def stack(settings: Settings, say: Say) -> AsyncIterator[asyncio.subprocess.Process]:
-    """Run server, model and worker; yield the worker's process.
+async def stack(settings: Settings, say: Say, *, http: bool) -> AsyncIterator[Stack]:
+    """Run server, model and worker, and the gateway where it is asked for; yield the latter two.
 
     Args:
         settings: Which agents, which provider, where the data is kept.
         say: Told what is being done, a sentence at a time.
+        http: Whether to run the gateway.
 
     Raises:
         ConfigurationError: When a port is taken, or there is no model to be had.
@@ -54,7 +69,32 @@ async def stack(settings: Settings, say: Say) -> AsyncIterator[asyncio.subproces
         child = _child(["perdure.worker", "--child"], environment, patience_s)
         worker = await parts.enter_async_context(child)
         await _until_ready(worker)
-        yield worker
+        gateway = await parts.enter_async_context(_gateway(environment, say)) if http else None
+        yield Stack(worker, gateway)
+
+
+def serves_http() -> bool:
+    """Tell whether what the gateway needs is installed."""
+    return all(map(importlib.util.find_spec, ("fastapi", "uvicorn")))
+
+
+@asynccontextmanager
+async def _gateway(
+    environment: Mapping[str, str], say: Say
+) -> AsyncIterator[asyncio.subprocess.Process | None]:
+    if not serves_http():
+        say("HTTP: not served; `pip install 'perdure[gateway]'` adds it.")
+        yield None
+        return
+    async with _child(["perdure.gateway", "--child"], environment) as process:
+        ready = (await _first_line(process)).decode().split()
+        if not ready:
+            raise ConfigurationError(
+                "The gateway did not start.",
+                hint="The lines above say why; PERDURE_HTTP_PORT chooses another port.",
+            )
+        say(f"HTTP: {ready[1]}")
+        yield process
 
 
 @asynccontextmanager

@@ -61,9 +61,9 @@ class ErrorCode(StrEnum):
     TERMINATED = "terminated"
     INTERNAL = "internal"
     # What a caller can be told.
+    UNSUPPORTED_PARAMETER = "unsupported_parameter"
     PAYLOAD_TOO_LARGE = "payload_too_large"
     RUN_NOT_FOUND = "run_not_found"
-    EVENTS_EXPIRED = "events_expired"
     CALL_NOT_FOUND = "call_not_found"
     ACTION_NOT_FOUND = "action_not_found"
     ACTION_ALREADY_RESOLVED = "action_already_resolved"
@@ -72,6 +72,7 @@ class ErrorCode(StrEnum):
     RUN_NOT_RESUMABLE = "run_not_resumable"
     SESSION_NOT_FOUND = "session_not_found"
     SESSION_BUSY = "session_busy"
+    SESSION_WAITING_FOR_ACTION = "session_waiting_for_action"
     SESSION_LIMIT = "session_limit"
     QUEUE_FULL = "queue_full"
     IDEMPOTENCY_CONFLICT = "idempotency_conflict"
@@ -79,6 +80,13 @@ class ErrorCode(StrEnum):
     NO_WORKER = "no_worker"
     CONFIGURATION = "configuration"
     ILLEGAL_EVENT = "illegal_event"
+    # The same, over HTTP only.
+    UNAUTHORIZED = "unauthorized"
+    FORBIDDEN = "forbidden"
+    NOT_FOUND = "not_found"
+    METHOD_NOT_ALLOWED = "method_not_allowed"
+    UNSUPPORTED_MEDIA_TYPE = "unsupported_media_type"
+    EVENTS_EXPIRED = "events_expired"
 
 
 UNKNOWN_USAGE = (

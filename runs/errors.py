@@ -12,6 +12,7 @@
     ├── RunNotResumable     the Run is open, completed, or would only fail again
     ├── SessionNotFound     no Session of that id (or it has expired)
     ├── SessionBusy         a Run of the Session is going on; says which
+    │   └── SessionWaitingForAction  and it waits for a person; says what for
     ├── SessionLimitReached the Session has used what it may use
     ├── QueueFull           no more Runs may wait in the Session
     ├── IdempotencyConflict the key was used before, with another request
@@ -91,17 +92,15 @@ class EventsExpired(PerdureError):
     """Temporal has deleted the part of a Run's history that holds the Events asked for.
 
     Args:
-        run_id: Which Run.
-        last_event: The Event before the first that is left.
+        message: Says which.
+        last_event: Number of the last one that is gone.
+        hint: The way out.
     """
 
     code = ErrorCode.EVENTS_EXPIRED
 
-    def __init__(self, run_id: str, last_event: int) -> None:
-        super().__init__(
-            f"The Events of Run {run_id!r} up to number {last_event} have been deleted.",
-            hint=f"Read the Run itself, and its Events after {last_event}.",
-        )
+    def __init__(self, message: str, *, last_event: int, hint: str = "") -> None:
+        super().__init__(message, hint=hint)
         self.last_event = last_event
 
 
@@ -161,6 +160,24 @@ class SessionBusy(PerdureError):
     def __init__(self, message: str, *, active_run_id: str, hint: str = "") -> None:
         super().__init__(message, hint=hint)
         self.active_run_id = active_run_id
+
+
+class SessionWaitingForAction(SessionBusy):
+    """A Run of the Session is going on, and waits for a person.
+
+    Args:
+        busy: What the Session said.
+        action_ids: What is to be decided.
+    """
+
+    code = ErrorCode.SESSION_WAITING_FOR_ACTION
+
+    def __init__(self, busy: SessionBusy, action_ids: tuple[str, ...]) -> None:
+        waits = f"Its Run {busy.active_run_id!r} waits for a person: {', '.join(action_ids)}."
+        super().__init__(
+            f"{busy.message} {waits}", active_run_id=busy.active_run_id, hint=busy.hint
+        )
+        self.action_ids = action_ids
 
 
 class SessionLimitReached(PerdureError):
@@ -259,6 +276,7 @@ __all__ = [
     "SessionBusy",
     "SessionLimitReached",
     "SessionNotFound",
+    "SessionWaitingForAction",
     "StorageUnavailable",
     "ToolRefused",
     "error",

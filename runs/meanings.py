@@ -2,6 +2,7 @@
 
 from perdure.runs.codes import ErrorCode
 from perdure.runs.meanings_of_calls import OF_TOOL_CALLS, Retried
+from perdure.runs.meanings_of_requests import OF_REQUESTS
 
 MEANINGS: dict[ErrorCode, tuple[str, Retried, str]] = {
     ErrorCode.LLM_AUTH: (
@@ -30,9 +31,10 @@ MEANINGS: dict[ErrorCode, tuple[str, Retried, str]] = {
         "Check proxies and their time limits between the worker and the provider.",
     ),
     ErrorCode.RATE_LIMITED: (
-        "The provider asked us to slow down.",
+        "The provider, or the gateway, asks to slow down.",
         "by us",
-        "Lower the number of concurrent Runs, or ask the provider for a higher limit.",
+        "Lower the number of concurrent Runs, or ask the provider for a higher limit; of the "
+        "gateway, wait as long as Retry-After says.",
     ),
     ErrorCode.QUOTA_EXHAUSTED: (
         "The provider account has no quota left.",
@@ -152,95 +154,6 @@ MEANINGS: dict[ErrorCode, tuple[str, Retried, str]] = {
         "no",
         "Report it, with the Run's history.",
     ),
-    ErrorCode.PAYLOAD_TOO_LARGE: (
-        "What was given is larger than is allowed.",
-        "no",
-        "Pass large data by reference, through a tool.",
-    ),
-    ErrorCode.RUN_NOT_FOUND: (
-        "No Run has that id in this namespace, or its history has expired.",
-        "no",
-        "Check the id with `perdure list`.",
-    ),
-    ErrorCode.EVENTS_EXPIRED: (
-        "Temporal has deleted the part of the Run's history that holds the Events asked for.",
-        "no",
-        "Read the Run itself, and its Events from the number that the error names.",
-    ),
-    ErrorCode.CALL_NOT_FOUND: (
-        "The Run has no tool call of that id, and none in a Step of that number.",
-        "no",
-        "Look at the Run's Steps with `perdure get`.",
-    ),
-    ErrorCode.ACTION_NOT_FOUND: (
-        "The Run asks nobody for such a decision.",
-        "no",
-        "`perdure approvals` lists what waits for a person.",
-    ),
-    ErrorCode.ACTION_ALREADY_RESOLVED: (
-        "The action has been decided before, or has expired.",
-        "no",
-        "`perdure get` shows how; a decision is taken once.",
-    ),
-    ErrorCode.RUN_ALREADY_EXISTS: (
-        "A Run of that id was started before.",
-        "no",
-        "Choose another id, or follow the Run there is.",
-    ),
-    ErrorCode.RUN_ALREADY_TERMINAL: (
-        "The Run has ended, or is about to, so this can't be done to it any more.",
-        "no",
-        "Resume it, or fork it.",
-    ),
-    ErrorCode.RUN_NOT_RESUMABLE: (
-        "The Run can't go on from where it stands.",
-        "no",
-        "The message says what is missing; a fork can always go another way.",
-    ),
-    ErrorCode.SESSION_NOT_FOUND: (
-        "No Session has that id in this namespace, or it has expired.",
-        "no",
-        "Check the id with `perdure sessions list`; a Run started in it begins a new one.",
-    ),
-    ErrorCode.SESSION_BUSY: (
-        "The Session has a Run that is going on, and has at most one at a time.",
-        "no",
-        "Wait for it, cancel it, or say with on_busy what is to happen.",
-    ),
-    ErrorCode.SESSION_LIMIT: (
-        "The Session has used what it may use.",
-        "no",
-        "Raise the Session's limits.",
-    ),
-    ErrorCode.QUEUE_FULL: (
-        "As many Runs wait in the Session's queue as are allowed.",
-        "no",
-        "Wait until one has begun, or raise the Session's max_queued.",
-    ),
-    ErrorCode.IDEMPOTENCY_CONFLICT: (
-        "The idempotency key was used before, with another request.",
-        "no",
-        "Use a new key for a new request.",
-    ),
-    ErrorCode.ENGINE_UNAVAILABLE: (
-        "Temporal does not answer at the configured address.",
-        "by us",
-        "Start it with `perdure dev`, or set TEMPORAL_ADDRESS.",
-    ),
-    ErrorCode.NO_WORKER: (
-        "No worker polls the task queue.",
-        "no",
-        "Start one with `perdure worker` or `perdure dev`.",
-    ),
-    ErrorCode.CONFIGURATION: (
-        "What was configured can't work.",
-        "no",
-        "The message says which setting; change it.",
-    ),
-    ErrorCode.ILLEGAL_EVENT: (
-        "A Run's history does not make sense to this version.",
-        "no",
-        "Use the version that wrote it, or report it.",
-    ),
+    **OF_REQUESTS,
 }
 """Each code: meaning, retried or not, what the user does. docs/errors.md is made from it."""

@@ -6,11 +6,11 @@ from typing import Annotated
 
 import typer
 
-from perdure.client.cli import commands, continuing, local, sessions, steering
+from perdure.client.cli import commands, continuing, keys, local, sessions, steering
 from perdure.client.cli import files as files_
 from perdure.client.cli.actions import command as actions
 from perdure.client.cli.chat.command import chat
-from perdure.client.cli.session import execute, settings
+from perdure.client.cli.session import execute, leave_with, settings
 from perdure.client.cli.start import start
 from perdure.client.continuing import Fork
 from perdure.client.listing import RunFilter
@@ -43,6 +43,7 @@ app.command()(chat)
 for decides in (actions.approvals, actions.approve, actions.reject, actions.answer):
     app.command()(decides)
 app.add_typer(sessions.app, name="sessions")
+app.add_typer(keys.app, name="keys")
 
 
 @app.command()
@@ -219,7 +220,7 @@ def ui(
 
 @app.command()
 def dev(agents: Agents = None) -> None:
-    """Run everything on this machine: Temporal server, model, worker. Ctrl-C stops it.
+    """Run everything on this machine: Temporal server, model, worker, HTTP. Ctrl-C stops it.
 
     Steps that are running get PERDURE_GRACE_S to end; a second Ctrl-C does not wait for them.
     """
@@ -244,6 +245,15 @@ def worker(
 ) -> None:
     """Run a worker that serves agents. SIGTERM or Ctrl-C lets it drain, a second one ends it."""
     local.worker(local.with_agents(settings(), agents), health_port)
+
+
+@app.command()
+def serve(
+    host: Annotated[str | None, typer.Option(help="Address to listen on.")] = None,
+    port: Annotated[int | None, typer.Option(min=0, max=65535, help="0 takes a free one.")] = None,
+) -> None:
+    """Serve Runs and Sessions over HTTP. SIGTERM or Ctrl-C stops it."""
+    leave_with(lambda: local.serve(host, port), as_json=False)
 
 
 def main() -> None:

@@ -1,10 +1,11 @@
-"""The commands that run things on this machine: `dev`, `demo`, `worker`."""
+"""The commands that run things on this machine: `dev`, `demo`, `worker`, `serve`."""
 
 import asyncio
 import os
 import signal
 import sys
 from collections.abc import Callable
+from typing import NoReturn
 
 from rich.text import Text
 
@@ -14,8 +15,8 @@ from perdure.client.cli.session import err, exit_of, out
 from perdure.client.manager import RunManager
 from perdure.client.ui import run_url
 from perdure.engine.settings import EXAMPLE_AGENTS, Settings
-from perdure.engine.stack import stack
-from perdure.runs.errors import EngineUnavailable
+from perdure.engine.stack import Stack, serves_http, stack
+from perdure.runs.errors import ConfigurationError, EngineUnavailable
 
 QUESTION = "What is 37 * 43 + 12?"
 """Asked by the demo: it needs a tool, so that there is something to see."""
@@ -36,27 +37,39 @@ def _first_try(settings: Settings) -> str:
 async def dev(settings: Settings) -> int:
     """Run everything until Ctrl-C or SIGTERM."""
     stopped = _stop_signal()
-    async with stack(settings, say) as worker:
+    async with stack(settings, say, http=True) as parts:
         manager = await RunManager.connect(settings)
         say(f"Temporal UI: {run_url(settings, manager.client.namespace, None)}")
         say(f"Ready. Try: {_first_try(settings)}")
-        ended = asyncio.ensure_future(worker.wait())
-        stop = asyncio.ensure_future(stopped.wait())
-        await asyncio.wait({ended, stop}, return_when=asyncio.FIRST_COMPLETED)
-        if ended.done():
-            raise EngineUnavailable(
-                f"The worker ended by itself (exit code {ended.result()}).",
-                hint="Runs are safe; start `perdure dev` again.",
-            )
+        await _until_one_ends(parts, stopped)
         say("Stopping … (once more does not wait for running Steps)")
-        _on_signal(lambda: _kill(worker))
+        _on_signal(lambda: _kill(parts.worker))
     return 0
+
+
+async def _until_one_ends(parts: Stack, stopped: asyncio.Event) -> None:
+    """Wait until it is to stop.
+
+    Raises:
+        EngineUnavailable: When a part ends by itself.
+    """
+    waiting: dict[asyncio.Future[int], str] = {asyncio.ensure_future(stopped.wait()): ""}
+    waiting[asyncio.ensure_future(parts.worker.wait())] = "worker"
+    if parts.gateway is not None:
+        waiting[asyncio.ensure_future(parts.gateway.wait())] = "gateway"
+    done, _ = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+    if not stopped.is_set():
+        ended = done.pop()
+        raise EngineUnavailable(
+            f"The {waiting[ended]} ended by itself (exit code {ended.result()}).",
+            hint="Runs are safe; start `perdure dev` again.",
+        )
 
 
 async def demo(settings: Settings, question: str, *, keep: bool) -> int:
     """Execute one Run with a real model and show what it did."""
     stopped = _stop_signal()
-    async with stack(settings, say):
+    async with stack(settings, say, http=False):
         manager = await RunManager.connect(settings)
         run_id = await manager.start_run("assistant", question)
         say(f"Run: {run_id}  “{question}”")
@@ -82,6 +95,24 @@ def worker(settings: Settings, health_port: int | None) -> None:
         command += ["--agents", source]
     if health_port is not None:
         command += ["--health-port", str(health_port)]
+    os.execv(sys.executable, command)  # noqa: S606 - our own interpreter
+
+
+def serve(host: str | None, port: int | None) -> NoReturn:
+    """Become a gateway, as `worker` becomes a worker.
+
+    Raises:
+        ConfigurationError: When what it needs is not installed.
+    """
+    if not serves_http():
+        raise ConfigurationError(
+            "HTTP can't be served here: FastAPI and uvicorn are not installed.",
+            hint="`pip install 'perdure[gateway]'` adds them.",
+        )
+    command = [sys.executable, "-m", "perdure.gateway"]
+    for option, value in (("--host", host), ("--port", port)):
+        if value is not None:
+            command += [option, str(value)]
     os.execv(sys.executable, command)  # noqa: S606 - our own interpreter
 
 

@@ -8,6 +8,7 @@ piece. https://html.spec.whatwg.org/multipage/server-sent-events.html
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AsyncExitStack
 from typing import Protocol
 
 from starlette.responses import Response
@@ -56,6 +57,7 @@ class StreamResponse(Response):
     Args:
         items: What happens; none where nothing did for `ALIVE_S`.
         encoding: How it is told.
+        held: What is let go of at the end: the watch.
         left: Called when the follower goes before the end.
         headers: Besides those of every stream.
     """
@@ -64,6 +66,7 @@ class StreamResponse(Response):
         self,
         items: AsyncIterator[LiveEvent | None],
         encoding: Encoding,
+        held: AsyncExitStack,
         left: Callable[[], Awaitable[None]] | None = None,
         headers: dict[str, str] | None = None,
     ) -> None:
@@ -74,6 +77,7 @@ class StreamResponse(Response):
         self.headers["x-accel-buffering"] = "no"
         self._items = items
         self._encoding = encoding
+        self._held = held
         self._left = left
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -88,6 +92,7 @@ class StreamResponse(Response):
                 task.cancel()
                 with contextlib.suppress(asyncio.CancelledError):
                     await task
+            await self._held.aclose()
         if has_left and self._left is not None:
             await self._left()
 

@@ -1,9 +1,13 @@
 """`perdure dev`, as a new user runs it: everything in one process group, safe to kill."""
 
 import asyncio
+import re
 import signal
 import socket
 from pathlib import Path
+
+import httpx2
+import pytest
 
 from perdure.engine.connect import Address
 from tests.conftest import free_port
@@ -17,6 +21,7 @@ def environment(folder: Path, port: int, model: ScriptedOpenAI) -> dict[str, str
         "PERDURE_DATA_DIR": str(folder),
         "OPENAI_BASE_URL": model.base_url,
         "OPENAI_API_KEY": "test-key-1234",
+        "PERDURE_HTTP_PORT": "0",
     }
 
 
@@ -92,6 +97,34 @@ async def test_dev_refuses_a_port_that_something_else_has(
         code, _, error = await output("dev", env=environment(tmp_path, port, model))
     assert code == 6
     assert "is taken by something that is not a Temporal server" in error
+    assert "Traceback" not in error
+
+
+async def test_dev_serves_http_and_says_where(model: ScriptedOpenAI, tmp_path: Path) -> None:
+    env = environment(tmp_path, free_port(), model)
+    model.script([text("It is 42.")])
+    async with perdure("dev", env=env) as dev:
+        heard = await said(dev, "Ready.")
+        (url,) = re.findall(r"HTTP: (http://127\.0\.0\.1:\d+)", heard)
+        async with httpx2.AsyncClient(base_url=url, timeout=60) as http:
+            assert (await http.get("/readyz")).status_code == 200
+            start = {"agent": "assistant", "input": "6 * 7?", "wait": True}
+            assert (await http.post("/v1/runs", json=start)).json()["output"] == "It is 42."
+        assert await stop(dev) == 0
+        with pytest.raises(httpx2.ConnectError):
+            httpx2.get(f"{url}/healthz")
+
+
+async def test_dev_refuses_an_http_port_that_is_taken_and_says_what_to_do(
+    model: ScriptedOpenAI, tmp_path: Path
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as stranger:
+        taken = {"PERDURE_HTTP_PORT": str(stranger.getsockname()[1])}
+        env = environment(tmp_path, free_port(), model) | taken
+        code, _, error = await output("dev", env=env)
+    assert code == 6
+    assert f"can't listen on 127.0.0.1:{taken['PERDURE_HTTP_PORT']}" in error
+    assert "PERDURE_HTTP_PORT" in error
     assert "Traceback" not in error
 
 

@@ -191,6 +191,7 @@ ERROR_CODES = [
     "queue_expired",
     "terminated",
     "internal",
+    "unsupported_parameter",
     "payload_too_large",
     "run_not_found",
     "call_not_found",
@@ -201,6 +202,7 @@ ERROR_CODES = [
     "run_not_resumable",
     "session_not_found",
     "session_busy",
+    "session_waiting_for_action",
     "session_limit",
     "queue_full",
     "idempotency_conflict",
@@ -208,6 +210,12 @@ ERROR_CODES = [
     "no_worker",
     "configuration",
     "illegal_event",
+    "unauthorized",
+    "forbidden",
+    "not_found",
+    "method_not_allowed",
+    "unsupported_media_type",
+    "events_expired",
 ]
 
 

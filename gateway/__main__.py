@@ -1,0 +1,5 @@
+"""`python -m perdure.gateway`."""
+
+from perdure.gateway.serve import main
+
+main()

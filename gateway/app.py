@@ -1,0 +1,93 @@
+"""The application: routes, errors and the OpenAPI document put together."""
+
+import asyncio
+from datetime import timedelta
+from importlib.metadata import PackageNotFoundError, version
+
+from fastapi import FastAPI
+from temporalio.api.workflowservice.v1 import DescribeNamespaceRequest
+from temporalio.service import RPCError
+
+from perdure.client.live.watches import Watches
+from perdure.client.manager import RunManager
+from perdure.engine.settings import Settings
+from perdure.gateway import problems
+from perdure.gateway.described import describe, name_of
+from perdure.gateway.guard import secure
+from perdure.gateway.remembered import Remembered
+from perdure.gateway.routes import (
+    actions,
+    agents,
+    health,
+    runs,
+    sessions,
+    starting,
+    steering,
+    steps,
+)
+
+AGENTS_FOR_S = 10.0
+"""How long the list of agents is remembered: asking a worker leaves a record in Temporal."""
+READY_FOR_S = 1.0
+"""How long Temporal's health is: whoever may call without a key is not to make it busy."""
+ANSWERS_WITHIN = timedelta(seconds=3)
+
+
+def create_app(manager: RunManager, settings: Settings) -> FastAPI:
+    """Return the gateway as an ASGI application.
+
+    It keeps nothing: any number of them may serve the same Runs.
+
+    Args:
+        manager: Connected, or one that will connect when it is first used.
+        settings: As the environment has them.
+    """
+    app = FastAPI(
+        title="Perdure",
+        version=_version(),
+        docs_url=None,  # they load code from elsewhere
+        redoc_url=None,
+        openapi_url=None,  # served by a route that asks who calls
+        redirect_slashes=False,
+        generate_unique_id_function=name_of,
+    )
+    app.state.manager = manager
+    app.state.settings = settings
+    app.state.stopping = asyncio.Event()
+    app.state.agents = Remembered(manager.list_agents, AGENTS_FOR_S)
+    app.state.ready = Remembered(lambda: _unready(manager), READY_FOR_S)
+    app.state.watches = Watches(manager.client, manager.source)
+    problems.install(app)
+    for each in (starting, runs, steps, steering, actions, sessions, agents, health):
+        app.include_router(each.router)
+
+    secure(app, settings)
+
+    def openapi() -> dict[str, object]:
+        app.openapi_schema = app.openapi_schema or describe(app)
+        return app.openapi_schema
+
+    app.openapi = openapi  # type: ignore[method-assign]
+    return app
+
+
+async def _unready(manager: RunManager) -> str | None:
+    """Return why the gateway can't work; none when it can."""
+    namespace = manager.client.namespace
+    try:
+        # The least that needs Temporal's database as well.
+        await manager.client.workflow_service.describe_namespace(
+            DescribeNamespaceRequest(namespace=namespace), timeout=ANSWERS_WITHIN
+        )
+    except RPCError as exc:
+        return f"Temporal did not answer ({exc.status.name.lower()})."
+    except RuntimeError:
+        return "Temporal does not answer at the configured address."
+    return None
+
+
+def _version() -> str:
+    try:
+        return version("perdure")
+    except PackageNotFoundError:
+        return "0"
