@@ -1,4 +1,5 @@
-# Needs python3 (3.11 or newer), pip and make. Everything else comes from requirements.lock.
+# Needs python3 (3.11 or newer), pip and make. Everything else comes from requirements.lock; tests
+# that need redis-server or chromium are skipped where these are not installed.
 
 PYTHON ?= python3
 VENV := .venv

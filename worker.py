@@ -24,6 +24,7 @@ from perdure.activities.chat_client import ChatClient
 from perdure.activities.model import ModelActivities, Models
 from perdure.activities.pace import Pace
 from perdure.activities.pricing import Prices
+from perdure.activities.publishing import Publisher
 from perdure.activities.session import SessionActivities
 from perdure.activities.shown_files import ShownFiles
 from perdure.activities.threads import Threads
@@ -38,6 +39,7 @@ from perdure.engine.attributes import register_search_attributes
 from perdure.engine.connect import connect, leave
 from perdure.engine.deployment import deployment, make_first_current
 from perdure.engine.health import health_endpoint
+from perdure.engine.redis import redis_of
 from perdure.engine.runner import Runner
 from perdure.engine.settings import Settings
 from perdure.engine.stored_text import StoredTexts
@@ -76,23 +78,20 @@ def build(
         client: Connected with our data converter; it knows where large data is kept.
         registry: What the worker serves.
         chat: The model provider.
-        settings: Task queue, default model, rate limits, grace time, version.
+        settings: Task queue, default model, rate limits, grace time, version, Redis.
         transcripts: A cache to share or to watch; a new one by default.
         pace: When model calls go out; as the settings say by default.
     """
-    remembered = transcripts or Transcripts()
+    recent = transcripts or Transcripts()
     pace = pace or Pace(settings.rate_limits or {})
+    publisher = Publisher(redis_of(settings), client.namespace)
+    tell = publisher.telling
     texts, known = StoredTexts(client.data_converter, client.namespace), settings.secret_values
-    given = Surroundings(registry.agent, Threads(), chat.redact, remembered, texts.keep, known)
+    given = Surroundings(registry.agent, Threads(), chat.redact, recent, texts.keep, known, tell)
     servers = _mcp_servers(registry, lambda tool: tool_activity(tool, given))
-    files = ShownFiles(texts.read_bytes)
-    model = ModelActivities(
-        registry,
-        chat,
-        Models(settings.model or DEFAULT_MODEL, Prices(settings.prices), pace, files),
-        remembered,
-        servers,
-    )
+    files, prices = ShownFiles(texts.read_bytes), Prices(settings.prices)
+    models = Models(settings.model or DEFAULT_MODEL, prices, pace, files, tell)
+    model = ModelActivities(registry, chat, models, recent, servers)
     tools = [tool_activity(tool, given) for tool in registry.tools().values()]
     versioned = deployment(settings)
     sessions = SessionActivities(partial(ended, client), partial(open_runs, client))
@@ -113,7 +112,10 @@ def build(
             *tools,
             *([servers.call_tool] if servers else []),
         ],
-        plugins=[SimplePlugin("perdure.mcp", run_context=servers.serving)] if servers else [],
+        plugins=[
+            SimplePlugin("perdure.deltas", run_context=publisher.serving),
+            *([SimplePlugin("perdure.mcp", run_context=servers.serving)] if servers else []),
+        ],
         # No workflow code but ours runs here; imports and lint keep it deterministic, and the
         # sandbox would take a third of the CPU of a short Run (ARCHITECTURE.md).
         workflow_runner=Runner(),

@@ -2,7 +2,9 @@
 
 import asyncio
 import sys
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from temporalio import activity
@@ -18,6 +20,7 @@ from perdure.activities.judging import Judging
 from perdure.activities.openai_chat import Answer
 from perdure.activities.pace import Pace
 from perdure.activities.pricing import Prices
+from perdure.activities.publishing import Tell
 from perdure.activities.received import Received
 from perdure.activities.request_body import request_body
 from perdure.activities.schemas import Schemas
@@ -55,12 +58,14 @@ class Models:
         prices: What they cost.
         pace: When calls to them go out.
         files: What they are shown of files.
+        tell: Lets somebody hear what they say, besides heartbeats.
     """
 
     default: str
     prices: Prices
     pace: Pace
     files: ShownFiles
+    tell: Tell = nullcontext
 
 
 class ModelActivities:
@@ -133,8 +138,9 @@ class ModelActivities:
         speech = _speech(call, answer)
         run_id = activity.info().workflow_id or ""
         checks = Checks(call, run_id, self._chat.redact, self._judging.ask)
+        so_far = partial(_so_far, call, answer, speech)
         try:
-            async with heartbeats(lambda: _so_far(call, answer, speech)):
+            async with heartbeats(so_far), self._models.tell(so_far):
                 reply = await checks.inputs(messages)
                 if reply is None:
                     call = await self._equipped(call)

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import partial
@@ -13,6 +14,7 @@ from perdure.activities.checked_calls import argument_refusal
 from perdure.activities.failure import ToolProblem, failed
 from perdure.activities.gate import refusal
 from perdure.activities.heartbeat import Progress, heartbeats, stopped_by_cancel
+from perdure.activities.publishing import Tell
 from perdure.activities.redaction import Redactor
 from perdure.activities.threads import Threads, WorkerBusy, harmless
 from perdure.activities.tool_files import has_files, without_files
@@ -46,6 +48,7 @@ class Surroundings:
         transcripts: Remembers results for the model call that follows, most often on this worker.
         keep: Keeps a result whole that the model sees cut.
         secrets: What tools may ask for, by name.
+        tell: Lets somebody hear how far they are, besides heartbeats.
     """
 
     agents: Callable[[str], Agent | None]
@@ -54,6 +57,7 @@ class Surroundings:
     transcripts: Transcripts
     keep: Keep
     secrets: Mapping[str, str] = field(default_factory=dict)
+    tell: Tell = nullcontext
 
 
 def tool_activity(tool: AnyTool, given: Surroundings) -> ToolActivity:
@@ -77,9 +81,10 @@ def tool_activity(tool: AnyTool, given: Surroundings) -> ToolActivity:
     async def replied(request: ToolRequest) -> ToolReply:
         context = _context(request, given)
         attempt = context.attempt
+        so_far = partial(_so_far, context)
         try:
             with context:
-                async with heartbeats(partial(_so_far, context)):
+                async with heartbeats(so_far), given.tell(so_far):
                     agent = given.agents(request.agent)
                     refused = refusal(agent, tool, request, context.run_id)
                     refused = refused or await argument_refusal(agent, tool, request, redact)

@@ -14,7 +14,7 @@ from perdure.runs.limits import DEFAULT_TOOL_S
 from perdure.runs.messages import without_lone_surrogates
 
 MAX_PROGRESS_CHARS = 500
-"""Of a progress message; more is cut. It is one line of a view, sent up to five times a second."""
+"""Of a progress message; more is cut. It is one line of a view, sent several times a second."""
 
 
 class ToolProgress(NamedTuple):
@@ -87,7 +87,8 @@ class ToolContext:
     def progress(self, message: str, fraction: float | None = None) -> None:
         """Say how far the tool is. Whoever watches the Run sees the latest; it is kept nowhere.
 
-        Cheap, and may be called as often as one likes: it goes out up to five times a second.
+        Cheap, and may be called as often as one likes: it goes out now and then, five times a
+        second by heartbeat.
 
         Args:
             message: For people; cut at `MAX_PROGRESS_CHARS`. Known secrets are taken out.

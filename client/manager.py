@@ -11,7 +11,7 @@ from perdure.client.launch import new_id
 from perdure.client.launching import Launching
 from perdure.client.listing import RunFilter, RunList, list_runs
 from perdure.client.live.run import LiveRun
-from perdure.client.live.source import Heartbeats, Source
+from perdure.client.live.source import Heartbeats, Source, source_of
 from perdure.client.overseeing import Overseeing
 from perdure.client.results import whole_result
 from perdure.client.sessions import SessionHandle, SessionList, list_sessions
@@ -33,24 +33,30 @@ class RunManager(Launching, Branching, Filing, Overseeing):
     Args:
         client: Connected with `perdure.engine.converter.data_converter`.
         task_queue: Where workers take Runs from.
+        source: Where what Steps say before they end comes from; heartbeats by default.
     """
 
-    def __init__(self, client: Client, task_queue: str = contract.DEFAULT_TASK_QUEUE) -> None:
+    def __init__(
+        self,
+        client: Client,
+        task_queue: str = contract.DEFAULT_TASK_QUEUE,
+        source: Source | None = None,
+    ) -> None:
         self.client = client
         self.task_queue = task_queue
-        self.source: Source = Heartbeats(client)
-        """Where what Steps say before they end comes from."""
+        self.source: Source = source or Heartbeats(client)
 
     @classmethod
     async def connect(cls, settings: Settings | None = None) -> "RunManager":
         """Connect as the environment says.
 
         Raises:
-            ConfigurationError: When the storage for large data can't be used.
+            ConfigurationError: When the storage for large data, or Redis, can't be used.
             EngineUnavailable: When no Temporal server answers.
         """
         chosen = settings or Settings.configured()
-        return cls(await connect(chosen), chosen.task_queue)
+        client = await connect(chosen)
+        return cls(client, chosen.task_queue, source_of(client, chosen))
 
     def session(self, session_id: str) -> SessionHandle:
         """Return a handle to a Session; it begins with its first Run.

@@ -93,6 +93,9 @@ class Settings(BaseSettings):
     default. Clients and workers on several machines must share it, or use S3."""
     storage_s3_bucket: str | None = None
     """Keep them in this S3 bucket instead; needs the extra `s3`."""
+    redis_url: SecretStr | None = None
+    """Where workers write what models say as they say it, and watchers read it, besides
+    heartbeats: `redis://:password@host:6379/0`. Needs the extra `redis`."""
 
     api_keys: Path | None = None
     """The file of the gateway's API keys (`perdure keys create`). Without it, the gateway asks for
@@ -180,6 +183,7 @@ class Settings(BaseSettings):
         "model",
         "storage_dir",
         "storage_s3_bucket",
+        "redis_url",
         "health_port",
         "deployment_name",
         "build_id",

@@ -13,6 +13,7 @@ import h11
 import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
+from perdure.client.live.source import source_of
 from perdure.client.manager import RunManager
 from perdure.engine.connect import connect, leave
 from perdure.engine.settings import Settings
@@ -124,7 +125,8 @@ async def serve(settings: Settings, stopped: asyncio.Event, ready: Callable[[str
         ConfigurationError: When the address, or the storage for large data, can't be used.
     """
     checked_binding(settings.http_host, has_keys=settings.api_keys is not None)
-    manager = RunManager(await connect(settings, lazy=True), settings.task_queue)
+    client = await connect(settings, lazy=True)
+    manager = RunManager(client, settings.task_queue, source_of(client, settings))
     with listen(settings.http_host, settings.http_port) as listening:
         running = server(settings, manager)
         serving = asyncio.create_task(running.serve(sockets=[listening]))

@@ -140,15 +140,17 @@ class LiveRun:
         place = number + 1 - self.first
         return self.events[place] if 0 <= place < len(self.events) else None
 
-    def hear(self, told: PendingStep, offset: int = 0) -> None:
-        """Take what a Step has brought; what is known already changes nothing.
+    def hear(self, told: PendingStep, offset: int = 0) -> bool:
+        """Take what a Step has brought, and tell whether it was news.
+
+        What is known already changes nothing, and what has a gap before it is left out.
 
         Args:
             told: By its attempt.
             offset: Where in the attempt's log `told.said` begins.
         """
         if not self._is_heard(told.step):
-            return
+            return False
         known = self.under_way.setdefault(told.step, UnderWay())
         is_news = told.attempt > known.attempt
         if is_news:
@@ -156,13 +158,22 @@ class LiveRun:
                 told.attempt, told.last_failure, told.next_attempt_at
             )
         if told.attempt < known.attempt:
-            return
+            return False
         before = known.draft.length, known.message, known.fraction
         known.draft.extend(offset, told.said)
         if told.message or told.fraction is not None:
             known.message, known.fraction = told.message, told.fraction
-        if is_news or before != (known.draft.length, known.message, known.fraction):
+        is_news = is_news or before != (known.draft.length, known.message, known.fraction)
+        if is_news:
             self._notify()
+        return is_news
+
+    def lacks(self, told: PendingStep, offset: int) -> bool:
+        """Tell whether something is missing before a piece of a log, so that it can't be heard."""
+        known = self.under_way.get(told.step, UnderWay())
+        if not self._is_heard(told.step) or told.attempt < known.attempt:
+            return False
+        return offset > (known.draft.length if told.attempt == known.attempt else 0)
 
     def heard_steps(self) -> list[int]:
         """Return the Steps that may have something to say now."""

@@ -6,7 +6,7 @@ from typing import Any
 
 from perdure import Agent, RetryRule, ToolContext, tool
 from perdure.client.live.run import LiveRun
-from perdure.client.live.source import Heartbeats
+from perdure.client.live.source import Source
 from perdure.client.live.watches import Watches
 from perdure.runs.deltas import (
     ArgumentsDelta,
@@ -52,12 +52,14 @@ def said(items: Iterable[LiveEvent | None], kind: type = OutputTextDelta) -> str
     return words
 
 
-async def test_words_come_between_the_events_for_early_and_late_readers(engine: Engine) -> None:
+async def test_words_come_between_the_events_for_early_and_late_readers(
+    engine: Engine, source: Source
+) -> None:
     first, second = Gate(), Gate()
     engine.model.script([text("Once ", "upon ", "a time").hold(first, 2).hold(second, 3)])
     async with engine.serving(SPEAKER):
         run_id = await engine.start("speaker")
-        async with LiveRun(engine.client, run_id, Heartbeats(engine.client)) as live:
+        async with LiveRun(engine.client, run_id, source) as live:
             early = live.read(Position())
             begun = await until(early, OutputTextDelta)
             first.open()
@@ -89,7 +91,9 @@ def thinking(*deltas: dict[str, Any]) -> Reply:
     )
 
 
-async def test_thoughts_and_arguments_are_in_one_log_with_the_words(engine: Engine) -> None:
+async def test_thoughts_and_arguments_are_in_one_log_with_the_words(
+    engine: Engine, source: Source
+) -> None:
     @tool(effect="read")
     def add(a: int, b: int) -> int:
         """Add."""
@@ -121,7 +125,7 @@ async def test_thoughts_and_arguments_are_in_one_log_with_the_words(engine: Engi
         await engine.ended(run_id)
 
 
-async def test_a_new_attempt_says_that_it_starts_over(engine: Engine) -> None:
+async def test_a_new_attempt_says_that_it_starts_over(engine: Engine, source: Source) -> None:
     broken, whole = Gate(), Gate()
     engine.model.script(
         [
@@ -146,7 +150,7 @@ async def test_a_new_attempt_says_that_it_starts_over(engine: Engine) -> None:
         await engine.ended(run_id)
 
 
-async def test_a_tools_progress_is_told_and_only_the_latest(engine: Engine) -> None:
+async def test_a_tools_progress_is_told_and_only_the_latest(engine: Engine, source: Source) -> None:
     goes_on = asyncio.Event()
 
     @tool(effect="read")
@@ -169,11 +173,11 @@ async def test_a_tools_progress_is_told_and_only_the_latest(engine: Engine) -> N
 
 
 async def test_one_watch_serves_all_readers_and_outlives_the_last_for_a_while(
-    engine: Engine,
+    engine: Engine, source: Source
 ) -> None:
     gate = Gate()
     engine.model.script([text("Once ", "more").hold(gate, 2)])
-    watches = Watches(engine.client, Heartbeats(engine.client), linger_s=0.01)
+    watches = Watches(engine.client, source, linger_s=0.01)
     async with engine.serving(SPEAKER):
         run_id = await engine.start("speaker")
         async with watches.watching(run_id) as one, watches.watching(run_id) as other:
@@ -205,13 +209,13 @@ async def anext_all(items: AsyncIterator[LiveEvent | None]) -> list[LiveEvent | 
 
 
 async def test_a_watch_that_is_stopped_ends_its_readers_without_an_end_of_the_run(
-    engine: Engine,
+    engine: Engine, source: Source
 ) -> None:
     gate = Gate()
     engine.model.script([text("Once ", "more").hold(gate, 2)])
     async with engine.serving(SPEAKER):
         run_id = await engine.start("speaker")
-        watches = Watches(engine.client, Heartbeats(engine.client))
+        watches = Watches(engine.client, source)
         async with watches.watching(run_id) as live:
             reading = asyncio.create_task(anext_all(live.read(Position())))
             await until(live.read(Position()), OutputTextDelta)
@@ -222,11 +226,13 @@ async def test_a_watch_that_is_stopped_ends_its_readers_without_an_end_of_the_ru
         await engine.ended(run_id)
 
 
-async def test_positions_that_are_unknown_get_the_whole_run_instead(engine: Engine) -> None:
+async def test_positions_that_are_unknown_get_the_whole_run_instead(
+    engine: Engine, source: Source
+) -> None:
     engine.model.script([text("Done.")])
     async with engine.serving(SPEAKER):
         run = await engine.run("speaker")
         for position in (None, Position(run.last_event + 1)):
-            async with LiveRun(engine.client, run.run_id, Heartbeats(engine.client)) as live:
+            async with LiveRun(engine.client, run.run_id, source) as live:
                 items = [item async for item in live.read(position)]
             assert items == [Reset(run_id=run.run_id, reason="unknown_position", run=run)]
