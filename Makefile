@@ -39,6 +39,7 @@ check: $(VENV)/.installed ## Format, lint, types, import directions, generated d
 	$(BIN)/mypy
 	$(BIN)/lint-imports > /dev/null || $(BIN)/lint-imports
 	$(BIN)/cog --check -P -I . $(GENERATED)
+	$(BIN)/python -m docs.schema --check
 
 format: $(VENV)/.installed ## Format the code and mend what can be mended
 	$(BIN)/ruff check --fix --quiet . || true
@@ -58,6 +59,7 @@ histories: $(VENV)/.installed ## Store the histories of one Run of each kind, fo
 
 docs: $(VENV)/.installed ## Write the generated parts of the docs
 	$(BIN)/cog -r -P -I . $(GENERATED)
+	$(BIN)/python -m docs.schema
 
 lock: $(VENV)/.installed ## Choose newer versions of everything
 	$(BIN)/pip install --quiet uv

@@ -120,10 +120,18 @@ class RunManager(Launching, Branching, Filing, Overseeing):
             RunNotFound: When there is no such Run.
             EngineUnavailable: When the server stays away for a minute.
         """
-        async with LiveRun(self.client, run_id, self.source) as live:
+        async with self.live(run_id) as live:
             async for item in live.read(position or Position()):
                 if item is not None:
                     yield item
+
+    def live(self, run_id: str) -> LiveRun:
+        """Return a watch of a Run: enter it, then look at it and read from it.
+
+        `live_events` is all that most need of it; this one also holds how the Run stands, and
+        what its Steps have said.
+        """
+        return LiveRun(self.client, run_id, self.source)
 
     async def get_run(self, run_id: str) -> Run:
         """Return the Run as it stands, running or closed; no worker is asked.

@@ -23,6 +23,7 @@ from perdure.client.cli.session import (
 )
 from perdure.engine.settings import Settings
 from perdure.gateway.problems import STATUS
+from perdure.runs.deltas import Delta, Reset
 from perdure.runs.errors import MEANINGS
 from perdure.runs.events import Event
 from perdure.runs.limits import DEFAULT_TERMS, DEFAULT_TOOL_S, Limits, Timeouts
@@ -62,10 +63,19 @@ def transitions() -> None:
 
 def events() -> None:
     """Every Event with its fields."""
-    union: UnionType = get_args(Event)[0]
+    _types(get_args(get_args(Event)[0]), ("type", "run_id", "sequence_number", "at"))
+
+
+def deltas() -> None:
+    """Everything else that a follower gets, with its fields."""
+    union: UnionType = get_args(Delta)[0]
+    shared = ("type", "run_id", "after", "step", "attempt", "offset", "delta")
+    _types((*get_args(union), Reset), shared)
+
+
+def _types(models: tuple[type[BaseModel], ...], shared: tuple[str, ...]) -> None:
     print("| type | meaning | fields |\n|---|---|---|")
-    for model in get_args(union):
-        shared = ("type", "run_id", "sequence_number", "at")
+    for model in models:
         own = [name for name in model.model_fields if name not in shared]
         fields = ", ".join(f"`{name}`" for name in own)
         first = (inspect.getdoc(model) or "").splitlines()[0]

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from temporalio.runtime import Runtime, TelemetryConfig
 
 from perdure.client.cli import commands, continuing, keys, local, sessions, steering
 from perdure.client.cli import files as files_
@@ -258,6 +259,8 @@ def serve(
 
 def main() -> None:
     """Entry point of the console script."""
+    # Temporal's SDK would log to the standard output, between lines of JSON, that a server is away.
+    Runtime.set_default(Runtime(telemetry=TelemetryConfig(logging=None)))
     code = 0
     try:
         app()

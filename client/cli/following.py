@@ -2,12 +2,13 @@
 
 import asyncio
 import contextlib
-import itertools
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
+from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.live import Live
+from rich.segment import Segment
 from rich.text import Text
 
 from perdure.client.cli.actions.views import card
@@ -16,18 +17,19 @@ from perdure.client.cli.render import run_view, waiting
 from perdure.client.cli.session import err, exit_of, out, print_json
 from perdure.client.cli.words import visible
 from perdure.client.deciding import OpenAction
-from perdure.client.follow import PendingStep
+from perdure.client.live.run import LiveRun
 from perdure.client.manager import RunManager
 from perdure.client.tree import RunTree, tree_of
-from perdure.runs.errors import EngineUnavailable
-from perdure.runs.events import Event, RunPaused
+from perdure.runs.deltas import Position
+from perdure.runs.errors import PerdureError
+from perdure.runs.events import RunPaused
 from perdure.runs.run import Run
 from perdure.runs.status import WaitingOn
 
-PENDING_EVERY_S = 0.5
-"""How often a live view asks for partial output."""
-BELOW_EVERY = 4
-"""Of these, how often it looks at the Runs below: each is read from its history."""
+REDRAW_S = 0.25
+"""After so long a live view is drawn anew though nothing was told: seconds go by in it."""
+ASIDE_EVERY_S = 1.0
+"""How often it looks at the queue, and at the Runs below: each is read from its history."""
 
 
 def conclude(run: Run, *, as_json: bool) -> int:
@@ -45,7 +47,10 @@ def conclude(run: Run, *, as_json: bool) -> int:
 
 
 async def until_ended(manager: RunManager, run_id: str) -> Run:
-    """Wait for the end of a Run, and say meanwhile what it waits for a person to do."""
+    """Wait for the end of a Run: people see it live; without any, only what waits for one."""
+    if err.is_terminal:
+        await _view(manager, run_id)
+        return await manager.get_run(run_id)
 
     def tell(asked: OpenAction) -> None:
         err.print(card(asked))
@@ -60,79 +65,87 @@ async def until_ended(manager: RunManager, run_id: str) -> Run:
 async def show_live(manager: RunManager, run_id: str, *, as_json: bool) -> int:
     """Follow a Run: a live view on a terminal, lines of JSON when asked, quiet in pipes."""
     if as_json:
-        async for event in manager.events(run_id):
-            print_json(event)
+        async for item in manager.live_events(run_id):
+            print_json(item)
         return exit_of(await manager.get_run(run_id))
-    if not err.is_terminal:
-        return conclude(await until_ended(manager, run_id), as_json=False)
     try:
-        return exit_of(await _on_terminal(manager, run_id))
+        run = await until_ended(manager, run_id)
     except asyncio.CancelledError:
-        err.print(f"The Run goes on: perdure watch {run_id}")
+        if err.is_terminal:
+            err.print(f"The Run goes on: perdure watch {run_id}")
         raise
+    if not err.is_terminal:
+        return conclude(run, as_json=False)
+    out.print(run_view(run))
+    return exit_of(run)
 
 
-async def _on_terminal(manager: RunManager, run_id: str) -> Run:
-    run: Run | None = None
-    aside = _Aside()
-    with Live(console=err, refresh_per_second=8, transient=True) as live:
-        async with _polling(manager, run_id, aside):
-            events = manager.events(run_id)
-            upcoming = asyncio.ensure_future(anext(events, None))
-            while True:
-                done, _ = await asyncio.wait({upcoming}, timeout=0.2)
-                if done:
-                    event: Event | None = upcoming.result()
-                    if event is None:
-                        break
-                    run = Run.begin(event) if run is None else run.apply(event)
-                    upcoming = asyncio.ensure_future(anext(events, None))
-                if run is not None:
-                    aside.run = run
-                    shown = run_view(aside.over(run), aside.pending, live=True, below=aside.below)
-                    live.update(shown)
-    ended = await manager.get_run(run_id)
-    out.print(run_view(ended))
-    return ended
+async def _view(manager: RunManager, run_id: str) -> None:
+    """Show a Run until it has ended; nothing of it stays."""
+    async with manager.live(run_id) as live, _looking(manager, live) as aside:
+        with Live(console=err, refresh_per_second=8, transient=True) as view:
+            view.update(_Fitting(aside.over(live)))
+            async for _ in live.read(Position(live.last), alive_s=REDRAW_S):
+                view.update(_Fitting(aside.over(live)))
 
 
 @dataclass
 class _Aside:
-    """What the Events of a Run do not tell."""
+    """What neither the Events of a Run tell nor its Steps."""
 
-    pending: list[PendingStep] = field(default_factory=list)
-    queued: bool = False
     waiting_on: WaitingOn | None = None
-    run: Run | None = None
-    """As its Events have told it so far."""
+    """Its place in the queue."""
     below: tuple[RunTree, ...] = ()
     """The Runs below it that go on."""
 
-    def over(self, run: Run) -> Run:
-        """Return the Run with its place, while it waits for its turn."""
-        self.queued = run.waiting_on is not None and run.waiting_on.type == "queue"
-        told = self.queued and self.waiting_on is not None
-        return run.model_copy(update={"waiting_on": self.waiting_on}) if told else run
+    def over(self, live: LiveRun) -> RenderableType:
+        """Return the view of a Run."""
+        run = live.run
+        if run is None:
+            return Text("")
+        if _is_queued(run) and self.waiting_on is not None:
+            run = run.model_copy(update={"waiting_on": self.waiting_on})
+        return run_view(run, live.under_way, live=True, below=self.below)
+
+
+def _is_queued(run: Run) -> bool:
+    return run.waiting_on is not None and run.waiting_on.type == "queue"
 
 
 @asynccontextmanager
-async def _polling(manager: RunManager, run_id: str, aside: _Aside) -> AsyncIterator[None]:
-    """Keep `aside` up to date while the block runs."""
+async def _looking(manager: RunManager, live: LiveRun) -> AsyncIterator[_Aside]:
+    """Look aside from time to time while the block runs."""
+    aside = _Aside()
 
-    async def poll() -> None:
-        for look in itertools.count():
-            # Partial output is a nicety: a server that restarts must not end the view.
-            with contextlib.suppress(EngineUnavailable):
-                aside.pending = await manager.pending_steps(run_id)
-                if aside.queued:
-                    aside.waiting_on = (await manager.get_run(run_id)).waiting_on
-                if look % BELOW_EVERY == 0 and aside.run is not None:
-                    found = await tree_of(manager.client, aside.run, running_only=True)
-                    aside.below = found.children
-            await asyncio.sleep(PENDING_EVERY_S)
+    async def look() -> None:
+        while live.run is not None:
+            # A nicety: a server that restarts must not end the view.
+            with contextlib.suppress(PerdureError):
+                if _is_queued(live.run):
+                    aside.waiting_on = (await manager.get_run(live.run_id)).waiting_on
+                aside.below = (await tree_of(manager.client, live.run, running_only=True)).children
+            await asyncio.sleep(ASIDE_EVERY_S)
 
-    task = asyncio.create_task(poll())
+    task = asyncio.create_task(look())
     try:
-        yield
+        yield aside
     finally:
         task.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await task
+
+
+@dataclass
+class _Fitting:
+    """What fits the terminal of something that may be taller: its first line, and its end."""
+
+    whole: RenderableType
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        lines = console.render_lines(self.whole, options.update(height=None), pad=False)
+        room = options.size.height - 1
+        if len(lines) > room:
+            lines = lines[:1] + lines[len(lines) - room + 1 :]
+        for line in lines:
+            yield from line
+            yield Segment.line()

@@ -1,5 +1,6 @@
 """Runs for people: what a terminal shows. Text of models is never read as markup."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import chain
@@ -11,10 +12,11 @@ from rich.text import Text
 
 from perdure.client.cli.actions.views import LIVE_CHARS, card, decided, subject
 from perdure.client.cli.files import files_lines
-from perdure.client.cli.words import SHOWN_CHARS, escaped, short, visible
+from perdure.client.cli.under_way import doing
+from perdure.client.cli.words import escaped, short, visible
 from perdure.client.deciding import open_actions
-from perdure.client.follow import PendingStep
 from perdure.client.listing import RunList
+from perdure.client.live.run import UnderWay
 from perdure.client.tree import RunTree
 from perdure.runs.run import Run
 from perdure.runs.status import RunStatus, WaitingOn
@@ -32,11 +34,13 @@ STYLES = {
 MARKS = {"running": "…", "completed": "✓", "failed": "✗", "cancelled": "-"}
 SHOWN_STEPS = 20
 """Steps in a live view: the latest; a taller one would not fit a terminal."""
+DRAFT_CHARS = 4_000
+"""Of an answer while it comes: the latest, as much as any terminal has room for."""
 
 
 def run_view(
     run: Run,
-    pending: list[PendingStep] | None = None,
+    under_way: Mapping[int, UnderWay] | None = None,
     *,
     live: bool = False,
     below: tuple[RunTree, ...] = (),
@@ -45,7 +49,7 @@ def run_view(
 
     Args:
         run: What to show.
-        pending: Steps under way, with what they have brought so far.
+        under_way: What Steps that run have brought so far, by their numbers.
         live: Show only the latest Steps, and how long the Run has been going on.
         below: The Runs that it has called and that go on.
     """
@@ -57,10 +61,11 @@ def run_view(
     elif run.pause_reason is not None:
         parts.append(Text("Pausing: what is in flight ends first.", style="yellow"))
     parts += files_lines(run)
-    under_way = _UnderWay(
-        {each.step: each for each in pending or ()}, {each.step: each for each in below}
-    )
-    parts.append(steps_table(run, under_way, live))
+    now = _Now(under_way or {}, {each.step: each for each in below})
+    parts.append(steps_table(run, now, live))
+    if live:
+        drafts = [visible(each.draft.text()[-DRAFT_CHARS:]) for each in now.under_way.values()]
+        parts += [Padding(Text(said), (1, 0, 0, 0)) for said in drafts if said]
     waits = chain(open_actions(run), *(child.waits() for child in below))
     parts.extend(card(each, chars=LIVE_CHARS if live else None) for each in waits)
     if run.output:
@@ -134,14 +139,14 @@ def elapsed(run: Run | RunTree) -> str:
 
 
 @dataclass(frozen=True)
-class _UnderWay:
+class _Now:
     """What is known of Steps that go on, by their numbers."""
 
-    pending: dict[int, PendingStep]
+    under_way: Mapping[int, UnderWay]
     below: dict[int | None, RunTree]
 
 
-def steps_table(run: Run, under_way: _UnderWay, live: bool) -> Table:
+def steps_table(run: Run, now: _Now, live: bool) -> Table:
     """Return the Steps of a Run, one a row, and between them what people said meanwhile."""
     table = Table(box=None, show_header=False, padding=(0, 1), pad_edge=False)
     table.add_column(justify="right", style="dim")
@@ -155,8 +160,9 @@ def steps_table(run: Run, under_way: _UnderWay, live: bool) -> Table:
     else:
         _add_told(table, run, 0)
     for step in shown:
-        child = under_way.below.get(step.number)
-        what = Text(visible(_said(run, step, under_way.pending.get(step.number))))
+        child = now.below.get(step.number)
+        running = now.under_way.get(step.number) if step.status == "running" else None
+        what = doing(running) if running is not None else Text(visible(_said(run, step)))
         if step.child_run_id is not None:
             what = _called_run(step, child, what)
         used = step.usage or step.child_usage or (child.usage if child is not None else None)
@@ -220,7 +226,7 @@ def steps_list(run: Run) -> Table:
             str(step.attempt),
             f"{step.usage.total_tokens:,}" if step.usage else "",
             _took(step),
-            Text(visible(_said(run, step, None))),
+            Text(visible(_said(run, step))),
         )
     return table
 
@@ -231,12 +237,10 @@ def _took(step: Step) -> str:
     return f"{(step.completed_at - step.started_at).total_seconds():.2f} s"
 
 
-def _said(run: Run, step: Step, under_way: PendingStep | None) -> str:
+def _said(run: Run, step: Step) -> str:
     if step.error is not None:
         kept = f" after “{short(step.text)}”" if step.text else ""
         return f"{step.error.code}: {step.error.message}{kept}"
-    if under_way is not None and step.status == "running":
-        return _under_way(under_way)
     if step.kind == "check":
         return short(step.text or "")
     if step.kind == "model":
@@ -245,19 +249,6 @@ def _said(run: Run, step: Step, under_way: PendingStep | None) -> str:
         return short(" ".join(part for part in (step.text, calls and f"→ {calls}") if part))
     call = next((c for c in reversed(run.tool_calls) if c.step == step.number), None)
     return short(call.result or call.arguments) if call else ""
-
-
-def _under_way(step: PendingStep) -> str:
-    if step.next_attempt_at is not None:
-        wait_s = (step.next_attempt_at - datetime.now(UTC)).total_seconds()
-        return f"attempt {step.attempt} in {max(wait_s, 0):.0f} s, after: {step.last_failure}"
-    return progress(step) or step.partial_text[-SHOWN_CHARS:]
-
-
-def progress(step: PendingStep) -> str:
-    """Return what a tool says of how far it is, in one line."""
-    part = "" if step.fraction is None else f"{step.fraction:.0%}"
-    return " ".join(each for each in (part, short(step.message)) if each)
 
 
 def runs_table(found: RunList) -> Table:

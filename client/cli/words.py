@@ -24,6 +24,13 @@ def short(text: str) -> str:
     return line if len(line) <= SHOWN_CHARS else line[: SHOWN_CHARS - 1] + "…"
 
 
+def ending(text: str, chars: int = SHOWN_CHARS) -> str:
+    """Return the end of a text, as `short` returns its beginning."""
+    line = " ".join(visible(text[-2 * chars :]).split())
+    is_whole = len(line) <= chars and len(text) <= 2 * chars
+    return line if is_whole else "…" + line[1 - chars :]
+
+
 def visible(text: str) -> str:
     """Return a text without what would move a terminal's cursor, colour or reorder its lines."""
     return text.translate(_HARMLESS)

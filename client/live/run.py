@@ -230,4 +230,4 @@ class LiveRun:
 def _speaks(step: Step) -> bool:
     """Tell whether a Step may have something to say before it ends."""
     is_run = step.child_run_id is not None  # it has a stream of its own
-    return step.status == "running" and step.purpose != "compact" and not is_run
+    return step.status == "running" and not is_run

@@ -37,7 +37,8 @@ class Terminal:
         self.shown = ""
         """Everything so far, without colours and movements of the cursor."""
         self._end = end
-        self._raw = b""
+        self.raw = b""
+        """The same with them."""
         self._read_up_to = 0
         self._news = asyncio.Event()
         asyncio.get_running_loop().add_reader(end, self._receive)
@@ -49,8 +50,8 @@ class Terminal:
             data = b""
         if not data:
             asyncio.get_running_loop().remove_reader(self._end)
-        self._raw += data
-        self.shown = _CODES.sub("", self._raw.decode(errors="ignore"))
+        self.raw += data
+        self.shown = _CODES.sub("", self.raw.decode(errors="ignore"))
         self._news.set()
 
     def type(self, text: str) -> None:
@@ -59,7 +60,7 @@ class Terminal:
 
     def paste(self, text: str) -> None:
         """Insert what was copied elsewhere."""
-        told = self._raw.rfind(PASTES_ON) > self._raw.rfind(PASTES_OFF)
+        told = self.raw.rfind(PASTES_ON) > self.raw.rfind(PASTES_OFF)
         self.type(PASTED.format(text) if told else text.replace("\n", "\r"))
 
     def say(self, line: str) -> None:

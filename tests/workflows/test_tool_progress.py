@@ -10,9 +10,10 @@ from rich.console import Console
 from perdure import Agent, ToolContext, tool
 from perdure.activities.redaction import MASK
 from perdure.client.cli.render import run_view
-from perdure.client.follow import PendingStep
+from perdure.client.live.run import LiveRun
+from perdure.runs.deltas import Position, ToolProgressed
 from perdure.runs.status import RunStatus
-from tests.harness.engine import Engine, soon
+from tests.harness.engine import Engine
 from tests.harness.scripted_openai import call, text, tool_calls
 from tests.harness.terminal import on_terminal
 
@@ -53,21 +54,29 @@ def shown(view: Any) -> str:
     return written.getvalue()
 
 
+async def says(live: LiveRun, message: str, fraction: float) -> None:
+    """Wait until a tool says so."""
+    async for item in live.read(Position()):
+        if isinstance(item, ToolProgressed) and (item.message, item.fraction) == (
+            message,
+            fraction,
+        ):
+            return
+    raise AssertionError(f"{message!r} was not said")
+
+
 async def test_progress_is_live_and_leaves_nothing_behind(engine: Engine) -> None:
     engine.settings.secrets = {"bank": SecretStr(TOKEN)}
     engine.model.script([tool_calls(call("count", {"upto": 2})), text("Done.")])
-    work, pending = Work(), list[PendingStep]()
-
-    async def says(message: str, fraction: float) -> bool:
-        pending[:] = await engine.manager.pending_steps(run_id)
-        return any(each.fraction == fraction and each.message == message for each in pending)
-
+    work = Work()
     async with engine.serving(work.agent):
         run_id = (await engine.manager.session("talk").start_run("counter", "Count.")).run_id
-        await soon(lambda: says(f"1 of 2 \x1b[31m {MASK}", 0.5))
-        running = shown(run_view(await engine.manager.get_run(run_id), pending, live=True))
-        work.goes_on.release()
-        await soon(lambda: says(f"2 of 2 \x1b[31m {MASK}", 1.0))
+        async with engine.manager.live(run_id) as live:
+            await says(live, f"1 of 2 \x1b[31m {MASK}", 0.5)
+            assert live.run is not None
+            running = shown(run_view(live.run, live.under_way, live=True))
+            work.goes_on.release()
+            await says(live, f"2 of 2 \x1b[31m {MASK}", 1.0)
         work.goes_on.release()
         run = await engine.ended(run_id)
         histories = "".join(await engine.histories(run_id))

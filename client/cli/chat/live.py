@@ -1,6 +1,5 @@
 """One Run as a conversation shows it: words as they come, tools as one line each, the totals."""
 
-import asyncio
 import contextlib
 from datetime import UTC, datetime
 
@@ -9,12 +8,23 @@ from perdure.client.cli.actions.views import decided
 from perdure.client.cli.actions.waits import noticing
 from perdure.client.cli.chat.screen import Screen
 from perdure.client.cli.chat.turn import CANCEL_REASON
-from perdure.client.cli.render import STYLES, cost, elapsed, progress, tokens, waiting
+from perdure.client.cli.render import STYLES, cost, elapsed, tokens, waiting
 from perdure.client.cli.session_views import said_by_user
+from perdure.client.cli.under_way import doing, retrying
 from perdure.client.cli.words import short
 from perdure.client.deciding import OpenAction
-from perdure.client.follow import PendingStep
+from perdure.client.live.run import LiveRun, UnderWay
 from perdure.client.manager import RunManager
+from perdure.runs.deltas import (
+    ArgumentsDelta,
+    DeltaBase,
+    LiveEvent,
+    OutputTextDelta,
+    Position,
+    Reset,
+    StepRetrying,
+    position_of,
+)
 from perdure.runs.errors import EngineUnavailable, ErrorCode, RunError
 from perdure.runs.events import (
     ActionResolved,
@@ -31,9 +41,10 @@ from perdure.runs.run import Run
 from perdure.runs.status import RunStatus
 from perdure.runs.steps import ModelReply, Step, ToolCall
 
-SPEAKING_EVERY_S = 0.2
-"""How often a model that speaks is listened to: as often as workers tell."""
-OTHERWISE_EVERY_S = 1.0
+TICK_S = 1.0
+"""After so long without news, the line that passes is written anew: seconds go by in it."""
+DOING_CHARS = 50
+"""Of thoughts and arguments: the end of the line that passes, whose beginning is a few words."""
 
 
 class Live:
@@ -56,6 +67,8 @@ class Live:
         self._asked: dict[tuple[str, str], OpenAction] = {}
         """What people are to decide, for it and the Runs below it."""
         self._decided: set[tuple[str, str]] = set()
+        self._position = Position()
+        """How far the Run is shown."""
         self._shown = ""
         """What is shown of the present answer."""
         self._last_said = ""
@@ -80,25 +93,18 @@ class Live:
 
     async def _is_shown(self, run_id: str) -> bool:
         """Show the Run to its end; tell whether it came that far."""
-        shown = -1 if self.run is None else self.run.last_event
-        events = self._manager.events(run_id, shown)
-        upcoming = asyncio.ensure_future(anext(events, None))
-        try:
-            while True:
-                if self.asking is not None and await self._is_still_asked(self.asking):
+        if await self._is_asked():
+            return False
+        async with self._manager.live(run_id) as live:
+            async for item in live.read(self._position, alive_s=TICK_S):
+                if item is None:
+                    await self._tick(live)
+                else:
+                    self._position = position_of(item)
+                    self._told(item, live)
+                if await self._is_asked():
                     return False
-                done, _ = await asyncio.wait({upcoming}, timeout=self._pause_s)
-                if not done:
-                    await self._look()
-                    continue
-                event: Event | None = upcoming.result()
-                if event is None:
-                    return True
-                self.run = self.run.apply(event) if self.run else Run.begin(event)
-                self._happened(self.run, event)
-                upcoming = asyncio.ensure_future(anext(events, None))
-        finally:
-            upcoming.cancel()
+        return True
 
     @property
     def asking(self) -> OpenAction | None:
@@ -123,8 +129,11 @@ class Live:
     def _notice(self, asked: OpenAction) -> None:
         self._asked[asked.run_id, asked.action.action_id] = asked
 
-    async def _is_still_asked(self, asked: OpenAction) -> bool:
-        """Tell whether nobody has decided it elsewhere; so it is not asked here any more."""
+    async def _is_asked(self) -> bool:
+        """Tell whether the person is to decide something that nobody has decided elsewhere."""
+        asked = self.asking
+        if asked is None:
+            return False
         with contextlib.suppress(EngineUnavailable):
             run = await self._manager.get_run(asked.run_id)
             if asked in deciding.open_actions(run):
@@ -132,9 +141,23 @@ class Live:
             self.mark_decided(asked)
         return False
 
-    @property
-    def _pause_s(self) -> float:
-        return SPEAKING_EVERY_S if self._speaking() is not None else OTHERWISE_EVERY_S
+    def _told(self, item: LiveEvent, live: LiveRun) -> None:
+        match item:
+            case OutputTextDelta():
+                self._shown += item.delta
+                self._screen.write(item.delta)
+            case StepRetrying():
+                self._withdraw(retrying(UnderWay(item.attempt, item.reason, item.at)))
+            case DeltaBase():
+                if isinstance(item, ArgumentsDelta):
+                    self._screen.end_line()
+                self._do(live)
+            case Reset():
+                self.run = item.run
+                self._screen.note(f"Run {item.run_id}: what it did so far can't be shown again.")
+            case _:
+                self.run = self.run.apply(item) if self.run else Run.begin(item)
+                self._happened(self.run, item)
 
     def _happened(self, run: Run, event: Event) -> None:
         match event:
@@ -142,7 +165,7 @@ class Live:
                 self._screen.note(said_by_user(event.start.input))
             case StepStarted():
                 self._shown = ""
-                self._screen.passing(_doing(run.steps[event.step - 1]))
+                self._screen.passing(_doing(run.steps[event.step - 1], None))
             case StepCompleted() | StepFailed() if run.steps[event.step - 1].kind == "model":
                 self._answered(run, event)
             case StepCompleted() | StepFailed():
@@ -159,7 +182,10 @@ class Live:
         step, reply = run.steps[event.step - 1], event.reply
         if step.purpose != "compact" and isinstance(reply, ModelReply):
             self._last_said = reply.said or ""
-            self._grow(self._last_said, is_whole=True)
+            if not self._last_said.startswith(self._shown):
+                self._withdraw("the answer is another one.")
+            self._screen.write(self._last_said[len(self._shown) :])
+            self._shown = ""
         self._screen.end_line()
         if step.error is not None and step.error.code is not ErrorCode.CANCELLED:
             self._screen.note(f"  ✗ {step.name}: {_why(step.error)}")
@@ -169,53 +195,31 @@ class Live:
             if call.model_step == step.number and call.status == "rejected":
                 self._screen.note(_called(call))
 
-    def _grow(self, text: str, *, is_whole: bool) -> None:
-        """Show what is new of an answer; one that began anew is shown from its beginning."""
-        if text.startswith(self._shown):
-            self._screen.write(text[len(self._shown) :])
-        elif is_whole or not self._shown.startswith(text):
-            self._screen.end_line()
-            self._screen.write(text)
+    def _withdraw(self, why: str) -> None:
+        """Show that what is shown of the present answer is void, or in passing what comes."""
+        if self._shown:
+            self._screen.note(f"  ✗ What stands above is void: {why}")
         else:
-            return  # a new attempt, which has not said more than the one before it
-        self._shown = text
-
-    def _speaking(self) -> Step | None:
-        steps = self.run.steps if self.run is not None else ()
-        return next((s for s in steps if s.status == "running" and s.kind == "model"), None)
-
-    async def _look(self) -> None:
-        """Show what the Events do not tell: words of an unfinished answer, the place in a queue."""
-        if self.run is None:
-            return
-        # A nicety: a server that restarts must not end the view.
-        with contextlib.suppress(EngineUnavailable):
-            if self.run.status is RunStatus.PENDING:
-                self._screen.passing(
-                    _before_its_start(await self._manager.get_run(self.run.run_id))
-                )
-                return
-            running = [each for each in self.run.steps if each.status == "running"]
-            if not running:
-                return
-            told = await self._manager.pending_steps(self.run.run_id)
-            pending = {each.step: each for each in told}
-            if (step := self._speaking()) is not None:
-                self._listen(step, pending.get(step.number))
-            else:
-                lines = [_doing(each, pending.get(each.number)) for each in running]
-                self._screen.passing(", ".join(lines))
-
-    def _listen(self, step: Step, pending: PendingStep | None) -> None:
-        if pending is not None and pending.next_attempt_at is not None:
-            wait_s = max((pending.next_attempt_at - datetime.now(UTC)).total_seconds(), 0)
-            self._screen.end_line()
-            why = f"attempt {pending.attempt} in {wait_s:.0f} s, after: {pending.last_failure}"
             self._screen.passing(why)
-        elif pending is not None and pending.partial_text and step.purpose != "compact":
-            self._grow(pending.partial_text, is_whole=False)
+        self._shown = ""
+
+    async def _tick(self, live: LiveRun) -> None:
+        """Show what nobody tells: the seconds that go by, the place in a queue."""
+        if self.run is not None and self.run.status is RunStatus.PENDING:
+            # A nicety: a server that restarts must not end the view.
+            with contextlib.suppress(EngineUnavailable):
+                run = await self._manager.get_run(self.run.run_id)
+                self._screen.passing(_before_its_start(run))
         else:
-            self._screen.passing(_doing(step))
+            self._do(live)
+
+    def _do(self, live: LiveRun) -> None:
+        """Show, in passing, what the Steps do that run."""
+        steps = self.run.steps if self.run is not None else ()
+        running = [each for each in steps if each.status == "running"]
+        if running:
+            doing = (_doing(each, live.under_way.get(each.number)) for each in running)
+            self._screen.passing(", ".join(doing))
 
     def _ended(self, run: Run) -> None:
         if run.output and run.output != self._last_said:
@@ -229,15 +233,17 @@ class Live:
         self._screen.note(" · ".join(totals))
 
 
-def _doing(step: Step, pending: PendingStep | None = None) -> str:
+def _doing(step: Step, under_way: UnderWay | None) -> str:
+    how = doing(under_way, DOING_CHARS).plain if under_way is not None else ""
+    if step.kind == "model" and how:
+        return how
     what = step.name if step.kind == "tool" else "thinking"
-    how_far = progress(pending) if pending is not None else ""
     if step.purpose == "compact":
         what = "summing up older messages"
     if step.child_run_id is not None:
         what += f" (Run {step.child_run_id})"
     took = datetime.now(UTC) - (step.started_at or datetime.now(UTC))
-    return f"{what} … {took.total_seconds():.0f} s {how_far}".rstrip()
+    return f"{what} … {took.total_seconds():.0f} s {how}".rstrip()
 
 
 def _before_its_start(run: Run) -> str:

@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 from fastapi import FastAPI
-from perdure.gateway.app import create_app
 
 from perdure import Agent
 from perdure.client.launch import asked_for, start
 from perdure.client.listing import RunFilter
 from perdure.engine.api_keys import INCLUDED, KeyFile
 from perdure.engine.settings import Settings
+from perdure.gateway.app import create_app
 from perdure.gateway.rates import Rates
 from tests.gateway.security import checks, matrix
 from tests.gateway.security.checks import bearer, speaking
