@@ -113,7 +113,7 @@ async def _ended(client: Client, session_id: str) -> list[Execution]:
     told = await reports.told(described, session_id)
     if described.status is WorkflowExecutionStatus.RUNNING:
         with contextlib.suppress(SessionNotFound):  # it ended at this very moment
-            await _end(client, session_id)
+            await _end(client, session_id, described.run_id)
     latest: list[Execution] = []
     for each in (workflow_id, told.active_run_id, *told.queue):
         try:
@@ -125,12 +125,14 @@ async def _ended(client: Client, session_id: str) -> list[Execution]:
     return latest
 
 
-async def _end(client: Client, session_id: str) -> None:
-    handle = client.get_workflow_handle_for(SessionWorkflow.run, contract.workflow_id(session_id))
+async def _end(client: Client, session_id: str, execution: str) -> None:
+    workflow_id = contract.workflow_id(session_id)
+    handle = client.get_workflow_handle_for(SessionWorkflow.run, workflow_id)
     await asking.answered(session_id, partial(handle.execute_update, SessionWorkflow.on_close))
     try:
         async with asyncio.timeout(END_WITHIN_S):
-            await handle.result()
+            # Of this one: somebody may have begun another of its name by now.
+            await client.get_workflow_handle(workflow_id, run_id=execution).result()
     except WorkflowFailureError:
         return
     except TimeoutError as exc:

@@ -86,6 +86,9 @@ class Settings(BaseSettings):
     """Worker versioning: the version of a worker; Runs stay on the one they started on."""
     ui_url: str | None = None
     """Where the Temporal UI is; known by itself for a local server and for Temporal Cloud."""
+    trace_url: str | None = None
+    """Where the live page links to for the Trace of a Run, with `{run_id}` where its id belongs:
+    `https://jaeger.example.com/search?tags={"run_id":"{run_id}"}`. No link when not set."""
     data_dir: Path = Field(default_factory=lambda: platformdirs.user_data_path("perdure"))
     """Where `perdure dev` keeps Temporal's database."""
     storage_dir: Path | None = None
@@ -169,6 +172,13 @@ class Settings(BaseSettings):
         except ValueError as exc:
             raise ValueError(f"it is not JSON: {exc}") from None
 
+    @field_validator("trace_url")
+    @classmethod
+    def _names_a_run(cls, value: str | None) -> str | None:
+        if value is None or ("{run_id}" in value and value.startswith(("http://", "https://"))):
+            return value
+        raise ValueError("it is no http or https URL with {run_id} in it")
+
     @model_validator(mode="after")
     def _version_is_whole(self) -> Self:
         if (self.deployment_name is None) is not (self.build_id is None):
@@ -185,6 +195,7 @@ class Settings(BaseSettings):
         "storage_s3_bucket",
         "redis_url",
         "health_port",
+        "trace_url",
         "deployment_name",
         "build_id",
         "api_keys",

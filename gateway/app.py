@@ -17,8 +17,10 @@ from perdure.gateway.guard import secure
 from perdure.gateway.remembered import Remembered
 from perdure.gateway.routes import (
     actions,
+    ag_ui,
     agents,
     health,
+    page,
     runs,
     sessions,
     starting,
@@ -58,7 +60,7 @@ def create_app(manager: RunManager, settings: Settings) -> FastAPI:
     app.state.ready = Remembered(lambda: _unready(manager), READY_FOR_S)
     app.state.watches = Watches(manager.client, manager.source)
     problems.install(app)
-    for each in (starting, runs, steps, steering, actions, sessions, agents, health):
+    for each in (starting, runs, steps, steering, actions, sessions, agents, ag_ui, health, page):
         app.include_router(each.router)
 
     secure(app, settings)

@@ -1,6 +1,6 @@
 // Start a Run over HTTP and print what its agent says, whatever happens to the connection.
 // For Node 20 or newer; `start` and `events` work in browsers as they are.
-// PERDURE_URL=http://127.0.0.1:8420 PERDURE_API_KEY=… node follow.mjs assistant "What is 6 * 7?"
+// PERDURE_URL=http://127.0.0.1:8080 PERDURE_API_KEY=… node follow.mjs assistant "What is 6 * 7?"
 
 const EXIT_CODES = { completed: 0, failed: 1, cancelled: 3, timeout: 4 };
 const NOT_NOW = [429, 502, 503, 504];
@@ -90,7 +90,7 @@ function show(event, drafts, out) {
 }
 
 if (globalThis.process?.argv[1]?.endsWith("follow.mjs")) {
-  const { PERDURE_URL: url = "http://127.0.0.1:8420", PERDURE_API_KEY: key = "" } = process.env;
+  const { PERDURE_URL: url = "http://127.0.0.1:8080", PERDURE_API_KEY: key = "" } = process.env;
   const headers = key ? { Authorization: `Bearer ${key}` } : {}, [, , agent, input] = process.argv;
   let last, drafts = new Map(), runId = await start(url, headers, { agent, input });
   console.error(`Run ${runId}`);

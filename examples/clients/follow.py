@@ -1,7 +1,7 @@
 """Start a Run over HTTP and print what its agent says, whatever happens to the connection.
 
 pip install httpx httpx-sse
-PERDURE_URL=http://127.0.0.1:8420 PERDURE_API_KEY=… python follow.py assistant "What is 6 * 7?"
+PERDURE_URL=http://127.0.0.1:8080 PERDURE_API_KEY=… python follow.py assistant "What is 6 * 7?"
 """
 
 import json
@@ -16,7 +16,7 @@ from typing import Any
 import httpx
 from httpx_sse import connect_sse
 
-URL = os.environ.get("PERDURE_URL", "http://127.0.0.1:8420")
+URL = os.environ.get("PERDURE_URL", "http://127.0.0.1:8080")
 KEY = os.environ.get("PERDURE_API_KEY", "")
 EXIT_CODES = {"completed": 0, "failed": 1, "cancelled": 3, "timeout": 4}
 NOT_NOW = (429, 502, 503, 504)

@@ -11,9 +11,17 @@ from perdure.client.live.watches import Watches
 from perdure.client.manager import RunManager
 from perdure.gateway.access import Caller
 from perdure.gateway.guard import hold_stream
-from perdure.gateway.streaming.sse import ALIVE_S, Encoding, ServerSentEvents, StreamResponse
+from perdure.gateway.streaming.ag_ui import AgUi
+from perdure.gateway.streaming.sse import (
+    ALIVE_S,
+    AgUiEvents,
+    Encoding,
+    PlainWords,
+    ServerSentEvents,
+    StreamResponse,
+)
+from perdure.gateway.streaming.text import PlainText
 from perdure.runs.deltas import Position
-from perdure.runs.run import Run
 
 Format = Literal["json", "sse", "text", "ag-ui"]
 _ACCEPTED: dict[str, Format] = {
@@ -45,6 +53,7 @@ class Stream:
         run_id: Which Run; the caller may see it.
         position: What the follower has, as it was sent; none when that is nothing.
         format: The encoding that was asked for by name.
+        encoding: The encoding itself, where it is no common one.
         cancels: Whether the Run is cancelled when the follower goes away: it was started by this
             very request, which asked for that.
     """
@@ -52,6 +61,7 @@ class Stream:
     run_id: str
     position: str | None = None
     format: Format | None = None
+    encoding: Encoding | None = None
     cancels: bool = False
 
 
@@ -83,7 +93,9 @@ async def stream_run(request: Request, caller: Caller, stream: Stream) -> Respon
         if _has_all(live, position):
             return Response(status_code=NOTHING_MORE)
         wanted = wanted_format(request, stream.format)
-        encoding = _encoding(wanted, live, position)
+        encoding = stream.encoding
+        if encoding is None and wanted in ("text", "ag-ui"):
+            encoding, position = _telling_all(wanted, live, position)
         held = stack.pop_all()
     manager: RunManager = state.manager
 
@@ -91,23 +103,22 @@ async def stream_run(request: Request, caller: Caller, stream: Stream) -> Respon
         if stream.cancels:
             await manager.cancel(stream.run_id, WENT_AWAY)
 
-    return StreamResponse(live.read(position, alive_s=ALIVE_S), encoding, held, left)
+    items = live.read(position, alive_s=ALIVE_S)
+    return StreamResponse(items, encoding or ServerSentEvents(), held, left)
 
 
-def _encoding(wanted: Format, live: LiveRun, position: Position | None) -> Encoding:
-    return ServerSentEvents()
+def _telling_all(
+    wanted: Format, live: LiveRun, position: Position | None
+) -> tuple[Encoding, Position]:
+    """Return an encoding of which a follower that comes back gets the whole so far, and its place.
+
+    What it had cannot be told by a number: its messages are put together from many Events.
+    """
+    run = None if position == Position() and live.first == 0 else live.run
+    start = Position() if run is None else Position(run.last_event)
+    return (AgUiEvents(AgUi(run)) if wanted == "ag-ui" else PlainWords(PlainText(run))), start
 
 
 def _has_all(live: LiveRun, position: Position | None) -> bool:
     at_end = position is not None and position.after == live.last
     return at_end and live.run is not None and live.run.is_terminal
-
-
-def _known(live: LiveRun, position: Position | None) -> Run | None:
-    """Return the Run as it stood where a follower is; none at its beginning, or before a reset."""
-    if position is None or live.first > 0:
-        return None
-    run: Run | None = None
-    for event in live.events[: position.after + 1]:
-        run = Run.begin(event) if run is None else run.apply(event)
-    return run

@@ -34,6 +34,9 @@ async def test_whoever_goes_away_cancels_only_what_they_asked_to_cancel(
         await soon(partial(answering, gateway, 2))
         viewing.cancel()
         await soon(partial(answering, gateway, 1))
+        background = {name: WAITS[name] for name in ("agent", "input")}
+        run = (await http.post("/v1/runs", json=background, headers=key)).json()
+        assert (run["status"], run["cancel"]) == ("running", None)
         leaving.cancel()
         await soon(partial(answering, gateway, 0))
         async with asyncio.timeout(20):

@@ -62,7 +62,7 @@ async def test_the_gateway_does_what_its_document_says(
             # Nobody asks for keys here; and what fits a schema may still make no sense, such as an
             # answer to what is no question.
             *("--exclude-checks", "ignored_auth,positive_data_acceptance"),
-            *("--checks", "all", "--phases", "fuzzing", "--workers", "2"),
+            *("--checks", "all", "--phases", "fuzzing", "--workers", "1"),
             *("--max-examples", EXAMPLES, "--seed", SEED, "--generation-deterministic"),
             *("--request-timeout", "100"),
             *("--suppress-health-check", "all", "--max-response-time", "60", "--no-color"),
