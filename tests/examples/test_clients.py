@@ -15,12 +15,14 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from perdure import Agent, RetryRule, tool
+from perdure.engine.api_keys import KeyFile
+from perdure.engine.settings import Settings
 from perdure.gateway.streaming.sse import ServerSentEvents
 from perdure.runs.deltas import LiveEvent, OutputTextDelta, Reset
 from perdure.runs.errors import ErrorCode
 from perdure.runs.run import Run
 from tests.examples.cutting import cutting
-from tests.examples.speaking import KEY, Speaking
+from tests.gateway.conftest import gateway_of
 from tests.harness.engine import Engine
 from tests.harness.scripted_openai import Gate, call, text, tool_calls
 from tests.mcp.http_server import served
@@ -36,15 +38,16 @@ class Client:
     Args:
         language: Which.
         url: Where it asks.
+        key: What it shows there.
     """
 
-    def __init__(self, language: str, url: str) -> None:
+    def __init__(self, language: str, url: str, key: str) -> None:
         programs = {"python": (sys.executable, "follow.py"), "javascript": ("node", "follow.mjs")}
         program, file = programs[language]
         if shutil.which(program) is None:
             pytest.skip(f"there is no {program} on this machine")
         self._command = program, str(CLIENTS / file), "assistant", "Add 1 and 2."
-        self._env = os.environ | {"PERDURE_URL": url, "PERDURE_API_KEY": KEY}
+        self._env = os.environ | {"PERDURE_URL": url, "PERDURE_API_KEY": key}
         self.printed = ""
 
     async def __aenter__(self) -> "Client":
@@ -80,7 +83,7 @@ class Client:
 
 @pytest.mark.parametrize("language", ["python", "javascript"])
 async def test_a_client_prints_everything_once_whatever_happens_to_its_connections(
-    engine: Engine, language: str
+    engine: Engine, language: str, tmp_path: Path
 ) -> None:
     @tool(effect="read")
     def add(a: int, b: int) -> int:
@@ -97,12 +100,14 @@ async def test_a_client_prints_everything_once_whatever_happens_to_its_connectio
         ]
     )
     agent = Agent(name="assistant", tools=[add], retries={ErrorCode.STREAM_INCOMPLETE: SOON})
-    speaking = Speaking(engine.manager)
+    keys = KeyFile(tmp_path / "keys.json")
+    key, _ = keys.create("example", ["write"])
+    guarded = Settings(api_keys=keys.path, audit_log=tmp_path / "audit.log")
     async with (
         engine.serving(agent),
-        served(speaking.app(), "") as url,
-        cutting(int(url.rpartition(":")[2]), seed=len(language)) as (address, between),
-        Client(language, address) as client,
+        gateway_of(engine.manager, guarded) as gateway,
+        cutting(int(gateway.url.rpartition(":")[2]), seed=len(language)) as (address, between),
+        Client(language, address, key) as client,
     ):
         for words, gate in (("I add. ", said), ("Wrong ", wrong), ("It ", right)):
             await client.prints(words)
@@ -110,7 +115,6 @@ async def test_a_client_prints_everything_once_whatever_happens_to_its_connectio
             gate.open()
         code, err = await client.ended()
         await engine.ended(err.split()[1])
-        await speaking.watches.close()
     assert code == 0, err
     assert re.fullmatch(SAID, client.printed)
     assert err.endswith("completed\n")
@@ -149,7 +153,7 @@ async def test_a_client_takes_a_reset_and_an_end_that_it_missed(
         Route("/v1/runs/{run_id}", get),
         Route("/v1/runs/{run_id}/events", events),
     ]
-    async with served(Starlette(routes=routes), "") as url, Client(language, url) as client:
+    async with served(Starlette(routes=routes), "") as url, Client(language, url, "any") as client:
         code, err = await client.ended()
     assert (code, client.printed) == (1, "Old\n[void]\n"), err
     assert asked == ["", "3:1.1.3", "0"]
