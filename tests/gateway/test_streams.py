@@ -2,12 +2,9 @@
 
 import asyncio
 import json
-import os
 import random
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from functools import partial
-from pathlib import Path
 from typing import Any
 
 import httpx2
@@ -18,7 +15,14 @@ from perdure.gateway.streaming import sse
 from perdure.runs.status import RunStatus
 from tests.gateway.conftest import Gateway
 from tests.harness.engine import Engine, soon
-from tests.harness.scripted_openai import Gate, RecordedRequest, Reply, call, text, tool_calls
+from tests.harness.scripted_openai import (
+    Gate,
+    RecordedRequest,
+    Reply,
+    call,
+    text,
+    tool_calls,
+)
 
 SPEAKER = Agent(name="speaker")
 Frame = dict[str, str]
@@ -225,68 +229,3 @@ async def test_a_gateway_that_stops_cancels_nothing(
             assert not [item for item in await told(stream) if item["type"] in ENDS]
         gate.open()
         assert (await engine.ended(run_id)).status is RunStatus.COMPLETED
-
-
-async def test_a_follower_that_reads_nothing_costs_nothing_and_is_let_go(
-    engine: Engine, gateway: Gateway, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """P26: what it does not take is not kept for it, and the Run does not wait."""
-    monkeypatch.setattr(sse, "SLOW_S", 1.0)
-    large = "x" * 400_000
-
-    @tool(effect="read")
-    def read(number: int) -> str:
-        """Read."""
-        return large[: 240_000 + number]
-
-    engine.model.script(
-        [*[tool_calls(call("read", {"number": n})) for n in range(12)], text("Done.")]
-    )
-    host, _, port = gateway.url.removeprefix("http://").partition(":")
-    async with engine.serving(Agent(name="reader", tools=[read])):
-        run_id = await engine.start("reader")
-        _, writer = await asyncio.open_connection(host, int(port), limit=1024)
-        path = f"/v1/runs/{run_id}/events"
-        asked = f"GET {path} HTTP/1.1\r\nHost: {host}\r\nAccept: text/event-stream\r\n\r\n"
-        writer.transport.pause_reading()  # type: ignore[attr-defined]
-        writer.write(asked.encode())
-        assert (await engine.ended(run_id)).status is RunStatus.COMPLETED
-
-        async def is_let_go() -> bool:
-            return gateway.requests == 0
-
-        await soon(is_let_go)
-        writer.close()
-
-
-async def test_a_thousand_connections_leave_nothing_open(
-    engine: Engine, http: httpx2.AsyncClient, gateway: Gateway
-) -> None:
-    """P26."""
-    gate = Gate(120)
-    engine.model.script([text("Once ", "more").hold(gate, 2)])
-    open_files = partial(os.listdir, Path("/proc/self/fd"))
-    async with engine.serving(SPEAKER):
-        run_id = await engine.start("speaker")
-        host, _, port = gateway.url.removeprefix("http://").partition(":")
-        path = f"/v1/runs/{run_id}/events"
-        asked = f"GET {path} HTTP/1.1\r\nHost: {host}\r\nAccept: text/event-stream\r\n\r\n"
-
-        async def connect() -> None:
-            reader, writer = await asyncio.open_connection(host, int(port))
-            writer.write(asked.encode())
-            await reader.readuntil(b"run.started")
-            writer.transport.abort()
-
-        async def all_are_gone() -> bool:
-            return gateway.requests == 0
-
-        await connect()
-        await soon(all_are_gone)
-        before = len(open_files())
-        for _ in range(20):
-            await asyncio.gather(*[connect() for _ in range(50)])
-        await soon(all_are_gone)
-        assert len(open_files()) <= before + 5
-        gate.open()
-        await engine.ended(run_id)

@@ -57,6 +57,7 @@ async def two(engine: Engine, tmp_path: Path) -> AsyncIterator[Two]:
 
 
 async def test_only_health_answers_without_a_valid_key(two: Two) -> None:
+    """P32."""
     valid, _ = two.keys.create("ops", ["admin"])
     expired, _ = two.keys.create("old", ["admin"], expires_at=PAST)
     revoked, known = two.keys.create("gone", ["admin"])
@@ -72,6 +73,7 @@ async def test_every_route_wants_its_scope(two: Two) -> None:
 
 
 async def test_a_foreign_id_is_an_unknown_id_wherever_it_stands(two: Two) -> None:
+    """SECU-01, P33."""
     key, _ = two.keys.create("theirs", ["admin"], tenant="umbrella")
     needed = {"agent": "speaker", "input": "Go.", "text": "Go on.", "verdict": "approved"}
     own, foreign = two.umbrella | needed, two.acme
