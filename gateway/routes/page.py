@@ -2,7 +2,6 @@
 
 import hashlib
 from dataclasses import dataclass
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
@@ -91,7 +90,7 @@ async def get_config(request: Request, caller: Reader, manager: Manager) -> Any:
     """Return who calls, what they may do, and where else Runs are shown."""
     settings: Settings = request.app.state.settings
     return PageConfig(
-        version=_version(),
+        version=request.app.version,
         caller=caller.name,
         tenant=caller.tenant,
         scopes=tuple(sorted(caller.scopes)),
@@ -118,10 +117,3 @@ def _temporal_ui(settings: Settings, manager: RunManager) -> str | None:
         return run_url(settings, manager.client.namespace, None) + "/{run_id}"
     except ConfigurationError:
         return None
-
-
-def _version() -> str:
-    try:
-        return version("perdure")
-    except PackageNotFoundError:
-        return "0"
