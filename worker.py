@@ -6,13 +6,11 @@
 import argparse
 import asyncio
 import secrets
-import signal
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import timedelta
 from functools import partial
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING
 
 from temporalio.client import Client
 from temporalio.plugin import SimplePlugin
@@ -36,15 +34,16 @@ from perdure.agents.tool import AnyTool
 from perdure.client.follow import ended
 from perdure.client.listing import open_runs
 from perdure.engine.attributes import register_search_attributes
-from perdure.engine.connect import connect, leave
+from perdure.engine.connect import connect
 from perdure.engine.deployment import deployment, make_first_current
 from perdure.engine.health import health_endpoint
+from perdure.engine.process import configured, run_process, say, tell_parent
 from perdure.engine.redis import redis_of
 from perdure.engine.runner import Runner
 from perdure.engine.settings import Settings
 from perdure.engine.stored_text import StoredTexts
 from perdure.engine.watch import Watch
-from perdure.runs.errors import ConfigurationError, EngineUnavailable, PerdureError
+from perdure.runs.errors import ConfigurationError, EngineUnavailable
 from perdure.workflows.run import RunWorkflow
 from perdure.workflows.session import SessionWorkflow, UpgradingSessionWorkflow
 
@@ -58,10 +57,6 @@ HEARTBEAT_THROTTLE = timedelta(milliseconds=200)
 """How fast a cancel comes in; the SDK's default of 30 s would delay it by as much."""
 LEFT_BEHIND_S = 5.0
 """After the grace time, how long Steps may take to notice that they are cancelled."""
-UNAVAILABLE = 6
-"""Exit code, the one that the command line has for it."""
-SIGNALLED = 128
-"""Plus the signal: the exit code of a process that a signal ended."""
 
 
 def build(
@@ -188,7 +183,7 @@ async def serve(settings: Settings, stopped: asyncio.Event, ready: Callable[[], 
         await asyncio.wait({working, watching, stopping}, return_when=asyncio.FIRST_COMPLETED)
         opening.cancel()
         watch.drain()
-        _say(f"Stopping; running Steps get {settings.grace_s:g} s.")
+        say(f"Stopping; running Steps get {settings.grace_s:g} s.")
         await _drained(worker, working, settings.grace_s)
     await chat.close()
     if working.done() and working.exception():
@@ -206,12 +201,12 @@ async def _opened(
 ) -> None:
     await watch.polling.wait()
     if settings.build_id and not await make_first_current(client, settings):
-        _say(
+        say(
             "No version is current, so no new Run starts. Choose one: temporal worker deployment "
             f"set-current-version --deployment-name {settings.deployment_name} "
             f"--build-id {settings.build_id}"
         )
-    _say(f"Worker ready: task queue {settings.task_queue!r}, agents {registry.names()}.")
+    say(f"Worker ready: task queue {settings.task_queue!r}, agents {registry.names()}.")
     ready()
 
 
@@ -220,7 +215,7 @@ async def _drained(worker: Worker, working: "asyncio.Task[None]", grace_s: float
     closing = asyncio.create_task(worker.shutdown())
     done, _ = await asyncio.wait({working}, timeout=grace_s + LEFT_BEHIND_S)
     if not done:
-        _say("Some Steps would not end and are left behind; Temporal finds out in 10 s.")
+        say("Some Steps would not end and are left behind; Temporal finds out in 10 s.")
         closing.cancel()
 
 
@@ -231,48 +226,8 @@ def _health(settings: Settings, watch: Watch) -> Iterator[None]:
         return
     host, port = settings.health_host, settings.health_port
     with health_endpoint(host, port, lambda: watch.problem) as address:
-        _say(f"Health: {address}/readyz")
+        say(f"Health: {address}/readyz")
         yield
-
-
-async def _main(settings: Settings, child: bool) -> NoReturn:
-    stopped = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    for sent in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(sent, _stop, stopped, sent)
-    if child:
-        # Whoever started us holds the other end: when that process dies, we stop.
-        loop.add_reader(sys.stdin, _orphaned, stopped)
-    code = 0
-    try:
-        await serve(settings, stopped, _tell_parent if child else bool)
-    except PerdureError as exc:
-        _say(f"Error ({exc.code}): {exc}")
-        code = UNAVAILABLE
-    # From within the loop: closing it would wait for every tool that ignores its cancellation.
-    leave(code)
-
-
-def _stop(stopped: asyncio.Event, sent: signal.Signals) -> None:
-    """Stop in order when asked once, at once when asked again."""
-    if stopped.is_set():
-        leave(SIGNALLED + sent)
-    stopped.set()
-
-
-def _orphaned(stopped: asyncio.Event) -> None:
-    # An end of file stays: the loop would call us for ever.
-    asyncio.get_running_loop().remove_reader(sys.stdin)
-    stopped.set()
-
-
-def _tell_parent() -> None:
-    sys.stdout.write("ready\n")
-    sys.stdout.flush()
-
-
-def _say(line: str) -> None:
-    sys.stderr.write(line + "\n")
 
 
 def main() -> None:
@@ -282,16 +237,14 @@ def main() -> None:
     parser.add_argument("--health-port", type=int, help="serve /healthz and /readyz there")
     parser.add_argument("--child", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
-    try:
-        settings = Settings.configured()
-    except PerdureError as exc:
-        _say(f"Error ({exc.code}): {exc}")
-        leave(UNAVAILABLE)
+    settings = configured()
     if options.agents:
         settings.agents = options.agents
     if options.health_port is not None:
         settings.health_port = options.health_port
-    asyncio.run(_main(settings, options.child))
+    ready = partial(tell_parent, "ready") if options.child else bool
+    serving = partial(serve, settings, ready=ready)
+    asyncio.run(run_process(serving, child=options.child))
 
 
 if __name__ == "__main__":

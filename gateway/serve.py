@@ -2,12 +2,10 @@
 
 import argparse
 import asyncio
-import signal
 import socket
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import NoReturn
+from functools import partial
 
 import h11
 import uvicorn
@@ -15,22 +13,19 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from perdure.client.live.source import source_of
 from perdure.client.manager import RunManager
-from perdure.engine.connect import connect, leave
+from perdure.engine.connect import connect
+from perdure.engine.process import configured, run_process, say, tell_parent
 from perdure.engine.settings import Settings
 from perdure.gateway.app import create_app
 from perdure.gateway.binding import checked_binding
 from perdure.gateway.problems import MEDIA_TYPE, Refused, problem
-from perdure.runs.errors import ConfigurationError, ErrorCode, PerdureError
+from perdure.runs.errors import ConfigurationError, ErrorCode
 
 MAX_HEADER_BYTES = 64 * 1024
 """Request line and headers together."""
 GRACE_S = 5
 """How long requests get to end when the gateway is stopped; those that only wait end at once."""
 BACKLOG = 2048
-UNAVAILABLE = 6
-"""Exit code, the one that the command line has for it."""
-SIGNALLED = 128
-"""Plus the signal: the exit code of a process that a signal ended."""
 
 
 class Protocol(H11Protocol):
@@ -138,47 +133,12 @@ async def serve(settings: Settings, stopped: asyncio.Event, ready: Callable[[str
         await serving
 
 
-async def _main(settings: Settings, child: bool) -> NoReturn:
-    stopped = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    for sent in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(sent, _stop, stopped, sent)
-    if child:
-        # Whoever started us holds the other end: when that process dies, we stop.
-        loop.add_reader(sys.stdin, _orphaned, stopped)
-    code = 0
-    try:
-        await serve(settings, stopped, _tell_parent if child else _tell_people)
-    except PerdureError as exc:
-        _say(f"Error ({exc.code}): {exc}")
-        code = UNAVAILABLE
-    leave(code)
-
-
-def _stop(stopped: asyncio.Event, sent: signal.Signals) -> None:
-    """Stop in order when asked once, at once when asked again."""
-    if stopped.is_set():
-        leave(SIGNALLED + sent)
-    stopped.set()
-
-
-def _orphaned(stopped: asyncio.Event) -> None:
-    # An end of file stays: the loop would call us for ever.
-    asyncio.get_running_loop().remove_reader(sys.stdin)
-    stopped.set()
-
-
 def _tell_parent(url: str) -> None:
-    sys.stdout.write(f"ready {url}\n")
-    sys.stdout.flush()
+    tell_parent(f"ready {url}")
 
 
 def _tell_people(url: str) -> None:
-    _say(f"Gateway: {url}")
-
-
-def _say(line: str) -> None:
-    sys.stderr.write(line + "\n")
+    say(f"Gateway: {url}")
 
 
 def main() -> None:
@@ -188,11 +148,9 @@ def main() -> None:
     parser.add_argument("--port", type=int, help="0 takes a free one")
     parser.add_argument("--child", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
-    try:
-        settings = Settings.configured()
-    except PerdureError as exc:
-        _say(f"Error ({exc.code}): {exc}")
-        leave(UNAVAILABLE)
+    settings = configured()
     given = {"http_host": options.host, "http_port": options.port}
     chosen = {name: value for name, value in given.items() if value is not None}
-    asyncio.run(_main(settings.model_copy(update=chosen), options.child))
+    ready = _tell_parent if options.child else _tell_people
+    serving = partial(serve, settings.model_copy(update=chosen), ready=ready)
+    asyncio.run(run_process(serving, child=options.child))

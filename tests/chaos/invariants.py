@@ -8,10 +8,10 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
+from perdure.engine.process import UNAVAILABLE
 from perdure.runs.errors import ErrorCode
 from perdure.runs.status import RunStatus
 from perdure.runs.steps import ToolCall
-from perdure.worker import UNAVAILABLE
 from tests.chaos.conversation import conclusion, prompt
 from tests.chaos.evidence import Evidence, Request, RunTrace, StepTrace
 from tests.chaos.plan import PlannedCall, PlannedRun
