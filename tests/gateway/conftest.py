@@ -1,9 +1,15 @@
 """Fixtures: the gateway as `perdure serve` runs it, on a free port, over a real Temporal server."""
 
 import asyncio
+import fcntl
+import os
+import shutil
+import subprocess
+import tempfile
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import httpx2
@@ -14,6 +20,8 @@ from perdure.client.manager import RunManager
 from perdure.engine.settings import Settings
 from perdure.gateway.serve import Server, address, listen, server, stop
 from tests.harness.engine import Engine
+
+NODE = Path(__file__).with_name("node")
 
 
 @dataclass(frozen=True)
@@ -84,3 +92,20 @@ async def http(gateway: Gateway) -> AsyncIterator[httpx2.AsyncClient]:
     """A client of that gateway."""
     async with http_client(gateway.url) as client:
         yield client
+
+
+@pytest.fixture(scope="session")
+def node() -> str:
+    """Node, with what `node/package.json` names installed from npm."""
+    node, npm = shutil.which("node"), shutil.which("npm")
+    if node is None or npm is None:
+        pytest.skip("needs node and npm")
+    install = [npm, "ci", "--ignore-scripts", "--no-audit", "--no-fund"]
+    with Path(tempfile.gettempdir(), "perdure-tests-npm.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # several processes share the tests
+        if not (NODE / "node_modules/axe-core").exists():
+            done = subprocess.run(install, cwd=NODE, capture_output=True, text=True, timeout=120)  # noqa: S603 - our own
+            if done.returncode and not os.environ.get("CI"):
+                pytest.skip(f"npm can't install them: {done.stderr[-300:]}")
+            assert done.returncode == 0, done.stderr
+    return node

@@ -2,22 +2,16 @@
 
 import asyncio
 import json
-import os
-import shutil
-import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from perdure import Agent, tool
 from perdure.agents.asking import ask_user
-from tests.gateway.conftest import Gateway
+from tests.gateway.conftest import NODE, Gateway
 from tests.harness.engine import Engine
 from tests.harness.scripted_openai import call, text, tool_calls
 
-NODE = Path(__file__).with_name("node")
 DOCS = Path(__file__).parents[2] / "docs/ag-ui.md"
 LIMIT_S = 60.0
 
@@ -40,21 +34,6 @@ BOSS = Agent(name="boss", description="Leads.")
 
 def url_of(gateway: Gateway) -> str:
     return f"{gateway.url}/v1/agents/clerk/ag-ui"
-
-
-@pytest.fixture(scope="module")
-def node() -> str:
-    """Node, with the client installed from npm."""
-    node, npm = shutil.which("node"), shutil.which("npm")
-    if node is None or npm is None:
-        pytest.skip("needs node and npm")
-    if not (NODE / "node_modules/@ag-ui/client").exists():
-        install = [npm, "ci", "--ignore-scripts", "--no-audit", "--no-fund"]
-        done = subprocess.run(install, cwd=NODE, capture_output=True, text=True, timeout=120)  # noqa: S603 - our own
-        if done.returncode and not os.environ.get("CI"):
-            pytest.skip(f"npm can't install the client: {done.stderr[-300:]}")
-        assert done.returncode == 0, done.stderr
-    return node
 
 
 async def finished(program: Sequence[str]) -> tuple[str, str]:

@@ -5,7 +5,6 @@ import os
 import shutil
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,11 +12,11 @@ from playwright.async_api import Browser, ConsoleMessage, Page, Route, async_pla
 
 from perdure.gateway.serve import Server, listen, server, stop
 from tests.conftest import free_port
+from tests.gateway.conftest import NODE
 from tests.harness.engine import Engine
 
 CHROMIUMS = ("chromium", "chromium-browser", "google-chrome", "chrome")
-AXE = "node_modules/axe-core/axe.min.js"
-"""Where `npm install --no-save axe-core` puts it; or PATH_TO_AXE says where it is."""
+AXE = NODE / "node_modules/axe-core/axe.min.js"
 expect.set_options(timeout=30_000)
 
 
@@ -124,17 +123,9 @@ async def fits(page: Page) -> bool:
     )
 
 
-def axe_core() -> str:
-    """Return the source of axe-core, which looks for what people with disabilities can't use."""
-    path = Path(os.environ.get("PATH_TO_AXE", Path(__file__).resolve().parents[3] / AXE))
-    if not path.exists():
-        pytest.skip("axe-core is not there: npm install --no-save axe-core")
-    return path.read_text()
-
-
-async def barriers(page: Page, axe: str) -> list[str]:
+async def barriers(page: Page) -> list[str]:
     """Return what axe-core finds on the page as it is now."""
-    await page.evaluate(axe)
+    await page.evaluate(AXE.read_text())
     found = await page.evaluate(
         "axe.run(document, {resultTypes: ['violations']}).then((all) => all.violations)"
     )

@@ -6,7 +6,7 @@ import pytest
 from playwright.async_api import Page, expect
 
 from tests.gateway.page.agents import HOSTILE, PAID
-from tests.gateway.page.browsing import Site, at, axe_core, barriers, fits, status
+from tests.gateway.page.browsing import Site, at, barriers, fits, status
 from tests.harness.scripted_openai import Gate, call, text, tool_calls
 
 
@@ -70,8 +70,7 @@ async def reach(page: Page, name: str) -> None:
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-async def test_nothing_is_a_barrier(site: Site, scheme: str) -> None:
-    axe = axe_core()
+async def test_nothing_is_a_barrier(site: Site, node: str, scheme: str) -> None:
     asked = [call("pay", {"euros": 1}), call("ask_user", {"question": "Why?"}, id="Q")]
     site.engine.model.script(
         [text("One"), tool_calls(call("nothing", {}), *asked, content="So."), text("Two")]
@@ -81,17 +80,17 @@ async def test_nothing_is_a_barrier(site: Site, scheme: str) -> None:
     options = {"color_scheme": scheme}
     async with site.page(**options) as listing, site.page(at(run_id), **options) as page:
         await expect(listing.get_by_role("link", name=ended.run_id)).to_be_visible()
-        assert await barriers(listing, axe) == []
+        assert await barriers(listing) == []
         await listing.get_by_role("button", name="Start a Run").click()
         await expect(listing.get_by_role("dialog", name="Start a Run")).to_be_visible()
-        assert await barriers(listing, axe) == []
+        assert await barriers(listing) == []
         await expect(page.locator(".asks")).to_have_count(2)
-        assert await barriers(page, axe) == []
+        assert await barriers(page) == []
         await page.get_by_role("button", name="Approve").click()
         await page.get_by_label("Answer").fill("Because.")
         await page.get_by_role("button", name="Answer").click()
         await status(page, "completed")
-        assert await barriers(page, axe) == []
+        assert await barriers(page) == []
         outline = await page.locator("main").aria_snapshot()
         for part in ('heading "Run', 'list "Steps"', 'complementary "About the Run"'):
             assert part in outline
