@@ -49,7 +49,9 @@ class Follower:
     last_id: str | None = None
     events: list[dict[str, Any]] = field(default_factory=list)
     drafts: dict[tuple[int, int], str] = field(default_factory=dict)
-    """What each attempt of each Step has said."""
+    """What each attempt of each Step has said, of all kinds together."""
+    words: dict[tuple[int, int], str] = field(default_factory=dict)
+    """What of it is text."""
     dropped: int = 0
     refused: int = 0
 
@@ -89,6 +91,8 @@ class Follower:
             draft = self.drafts.get(key, "")
             assert item["offset"] == len(draft), f"follower {self.number}: {item}, {draft!r}"
             self.drafts[key] = draft + item["delta"]
+            if item["type"] == "run.output_text.delta":
+                self.words[key] = self.words.get(key, "") + item["delta"]
         else:
             assert item["type"] == "run.step.retrying", item
 
@@ -184,7 +188,7 @@ async def test_twenty_followers_lose_nothing_whatever_dies(
 
 def assert_drafts(follower: Follower, run: Run) -> None:
     """What was said before a Step ended is how its text begins."""
-    for (number, attempt), words in follower.drafts.items():
+    for (number, attempt), words in follower.words.items():
         step = run.steps[number - 1]
         if attempt == step.attempt:
             assert (step.text or "").startswith(words)

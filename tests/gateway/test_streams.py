@@ -198,7 +198,8 @@ async def test_a_disconnect_cancels_only_what_was_started_so(
         async with http.stream("POST", "/v1/runs", json=body, headers=accept) as response:
             assert response.status_code == 200
             run_id = response.headers["location"].rpartition("/")[2]
-            await told(frames(response), "run.output_text.delta")
+            stream = frames(response)  # held: without it, the response is closed
+            await told(stream, "run.output_text.delta")
             async with following(http, run_id) as other:  # one more viewer, who goes
                 await told(other, "run.output_text.delta")
             run = await engine.manager.get_run(run_id)
