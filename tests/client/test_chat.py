@@ -149,6 +149,7 @@ async def test_commands_show_usage_fork_and_clear_the_session(
         await chat.shows("no command /nope")
         chat.say("Hi.")
         await chat.shows("120 tokens · ")
+        await chat.shows("> ")
         chat.say("/usage")
         assert "none" in await chat.shows("Messages")  # no active Run
         await chat.shows("120")
@@ -157,11 +158,13 @@ async def test_commands_show_usage_fork_and_clear_the_session(
         chat.say("What did I say?")
         await chat.shows("You said hi.")
         await chat.shows(" tokens · ")
+        await chat.shows("> ")
         chat.say("/clear")
         await chat.shows("is forgotten")
         chat.say("What did I say?")
         await chat.shows("Nothing.")
         await chat.shows(" tokens · ")
+        await chat.shows("> ")
         chat.type(CTRL_D)
         await chat.shows("perdure chat s-other")
         assert await chat.ended() == 0
@@ -272,6 +275,7 @@ async def test_a_run_that_goes_on_is_followed_first_and_one_that_comes_between_a
             chat.type("\r")
             await chat.shows("Yours.")
             await chat.shows(" tokens · ")
+            await chat.shows("> ")
             chat.type(CTRL_D)
             assert await chat.ended() == 0
     assert engine.model.violations == []
