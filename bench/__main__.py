@@ -35,7 +35,7 @@ class Sizes:
     calls: int = 32
     call_rounds: int = 15
     followers: int = 200
-    first_words: int = 10
+    first_words: int = 5
 
 
 QUICK = Sizes(

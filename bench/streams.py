@@ -30,6 +30,8 @@ QUEUE = "bench-streams"
 WORDS = 40
 EVERY_S = 0.2
 """A word is let go as often as that."""
+WORKERS = 3
+"""Each executes a hundred Steps at once, by the SDK's default; all Runs are to speak together."""
 SETTLE_S = 1.0
 """Between the last request and the first word: connections are made, memory is taken."""
 KIB = 1024
@@ -235,7 +237,8 @@ async def _followed(
 async def _served(stage: Stage) -> AsyncIterator[_Place]:
     async with AsyncExitStack() as parts:
         model = await parts.enter_async_context(ScriptedOpenAI(record=False))
-        await parts.enter_async_context(worker(stage, QUEUE, model.base_url))
+        for _ in range(WORKERS):
+            await parts.enter_async_context(worker(stage, QUEUE, model.base_url))
         port, metrics = free_port(), free_port()
         command = sys.executable, "-m", "bench.metered_gateway", str(metrics)
         environment = os.environ | {"PERDURE_TASK_QUEUE": QUEUE, "PERDURE_HTTP_PORT": str(port)}
