@@ -9,6 +9,9 @@ ANSWER_WITHIN_S = 30.0
 
 T = TypeVar("T")
 
+CANCEL_EVERY_S = 0.2
+"""How long a task may take to end before it is told again."""
+
 
 async def in_time(answer: Coroutine[Any, Any, T]) -> T:
     """Return an answer that comes in time.
@@ -28,3 +31,15 @@ async def in_time(answer: Coroutine[Any, Any, T]) -> T:
     if not done:
         raise TimeoutError
     return asked.result()
+
+
+async def stopped(*tasks: "asyncio.Task[None]") -> None:
+    """Cancel tasks until they have ended.
+
+    Once is not always enough: the clients of Temporal and of Redis may take a cancel for an error
+    of the connection, which is then tried again.
+    """
+    while left := [task for task in tasks if not task.done()]:
+        for task in left:
+            task.cancel()
+        await asyncio.wait(left, timeout=CANCEL_EVERY_S)

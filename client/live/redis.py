@@ -16,6 +16,7 @@ from temporalio.client import Client
 
 from perdure.client.follow import PendingStep
 from perdure.client.live.source import LOOK_EVERY_S, Heartbeats
+from perdure.client.patience import stopped
 from perdure.engine.redis import OpenRedis
 from perdure.runs.told import FIELD, Told, stream_of
 
@@ -110,8 +111,7 @@ class RedisStreams:
             del self._lives[live]
             if not self._lives:
                 reading, self._reading = self._reading, None
-                reading.cancel()
-                await asyncio.wait({reading})
+                await stopped(reading)
 
     async def _read(self) -> None:
         redis = self._opened()

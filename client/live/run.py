@@ -17,11 +17,15 @@ from perdure.client.follow import PendingStep
 from perdure.client.history import Told, tellings
 from perdure.client.live.reader import Reader
 from perdure.client.live.source import Source
+from perdure.client.patience import stopped
 from perdure.runs.deltas import Draft, LiveEvent, Position, Reset
 from perdure.runs.errors import PerdureError
 from perdure.runs.events import Event
 from perdure.runs.run import Run
 from perdure.runs.steps import Step
+
+BEHIND_S = 2.0
+"""How much a watch may be behind another one, which has told the reader more."""
 
 
 @dataclass
@@ -89,11 +93,7 @@ class LiveRun:
         """Stop watching; readers come to their end."""
         self.is_over = True
         self._notify()
-        for task in self._tasks:
-            task.cancel()
-        for task in self._tasks:
-            with contextlib.suppress(asyncio.CancelledError):
-                await task
+        await stopped(*self._tasks)
 
     async def read(
         self, position: Position | None, *, alive_s: float | None = None
@@ -107,6 +107,8 @@ class LiveRun:
         Raises:
             EngineUnavailable: When Temporal stays away for a minute.
         """
+        if position is not None:
+            await self._told(position.after)
         reset = self._reset(position)
         if reset is not None:
             yield reset
@@ -121,6 +123,13 @@ class LiveRun:
                 return
             if not await self.happens(alive_s):
                 yield None
+
+    async def _told(self, number: int) -> None:
+        """Wait a moment for an Event that the reader has heard of already, from another watch."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(BEHIND_S):
+                while number > self.last and not self.is_over:
+                    await self.happens()
 
     async def happens(self, within_s: float | None = None) -> bool:
         """Wait until something happens; tell whether it did in time."""
