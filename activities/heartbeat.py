@@ -17,8 +17,15 @@ from perdure.runs.policy import is_nothing
 
 TICK_S = 0.2
 """How soon new output is shown, and a cancel noticed while output comes."""
+BEATS_PER_S = 100
+"""By one worker at most: with more Steps than this allows for, each tells less often. A heartbeat
+takes a server of one core about a millisecond, and what it takes is taken from everything else."""
 SILENT_TICKS = 5
 """Without news, a heartbeat every second: ten of them within the heartbeat timeout."""
+
+
+_beating: set[asyncio.Task[None]] = set()
+"""Of all Steps of this worker that are under way."""
 
 
 class Progress(Frozen):
@@ -63,16 +70,18 @@ async def heartbeats(progress: Callable[[], Progress] = Progress) -> AsyncIterat
         progress: Returns what the Step has brought so far.
     """
     beating = asyncio.create_task(_beat(progress))
+    _beating.add(beating)
     try:
         yield
     finally:
+        _beating.discard(beating)
         beating.cancel()
 
 
 async def _beat(progress: Callable[[], Progress]) -> None:
     told, silent = Progress(), 0
     while True:
-        await asyncio.sleep(TICK_S)
+        await asyncio.sleep(max(TICK_S, len(_beating) / BEATS_PER_S))
         now = progress()
         silent += 1
         if now != told or silent >= SILENT_TICKS:

@@ -18,7 +18,7 @@ LOOK_EVERY_S = 0.2
 """As often as workers tell (`TICK_S`)."""
 IDLE_S = 1.3
 """How much longer they are left alone while Redis tells the same sooner."""
-LOOKS_PER_S = 150
+LOOKS_PER_S = 200
 """By one source at most: with more Runs than this allows for, each is looked at less often. A look
 takes a server of one core about 2 ms."""
 
