@@ -65,7 +65,7 @@ lock: $(VENV)/.installed ## Choose newer versions of everything
 	$(BIN)/pip install --quiet uv
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --upgrade \
 	  --generate-hashes --no-emit-index-url --no-emit-find-links --no-header \
-	  --extra worker --extra dev-server --extra gateway --extra redis --extra test \
+	  --extra worker --extra dev-server --extra gateway --extra redis --extra otlp --extra test \
 	  pyproject.toml -o requirements.lock
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 \
 	  --generate-hashes --no-emit-index-url --no-emit-find-links --no-header \

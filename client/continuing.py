@@ -10,6 +10,7 @@ from perdure.client.launch import Launch, launch
 from perdure.client.outputs import checked_schema
 from perdure.client.starting import checked_seconds
 from perdure.client.workers import require_worker
+from perdure.engine.tracing import current_span
 from perdure.runs import record
 from perdure.runs.contract import Resumption, RunRequest
 from perdure.runs.decide import Finish, decide
@@ -109,7 +110,7 @@ async def fork(client: Client, task_queue: str, run_id: str, new_id: str, change
     checked_seconds(changed.timeouts)
     run = await follow.latest(client, run_id)
     files = await placed(client, checked_files(changed.files), new_id)
-    start = forked_start(run, changed, files)
+    start = forked_start(run, changed, files).model_copy(update={"part_of": current_span()})
     begun = Run.begin(record.queued(new_id, start, run.created_at))
     after = decide(begun.apply(record.started(begun, run.created_at)))
     if isinstance(after, Finish):

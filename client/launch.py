@@ -16,6 +16,7 @@ from perdure.client.files import placed
 from perdure.client.outputs import OutputSchema, checked_schema
 from perdure.client.starting import checked, checked_id, checked_key
 from perdure.client.workers import require_worker
+from perdure.engine.tracing import current_span
 from perdure.runs import record
 from perdure.runs.contract import REQUEST_MEMO, RunRequest
 from perdure.runs.errors import IdempotencyConflict, RunAlreadyExists
@@ -165,7 +166,8 @@ async def start(client: Client, task_queue: str, asked: Asked) -> StartedRun:
     digest = asking.digest(start, asked.on_busy, asked.run_id) if key else ""
     chosen = _id_of(key) if key and start.session_id is None else new_id()
     run_id = asked.run_id or checked_id("Run", asked.id_prefix + chosen)
-    start = start.model_copy(update={"files": await placed(client, asked.files, run_id)})
+    files, part_of = await placed(client, asked.files, run_id), current_span()
+    start = start.model_copy(update={"files": files, "part_of": part_of})
     if start.session_id is not None:
         request = StartRequest(
             run_id=run_id,

@@ -7,7 +7,7 @@ profiles, read by `temporalio.envconfig`.
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Self
+from typing import Annotated, Literal, Self
 
 import platformdirs
 from pydantic import (
@@ -76,6 +76,27 @@ class Settings(BaseSettings):
     """Where a worker serves `/healthz` and `/readyz`; nowhere when not set."""
     health_host: str = "127.0.0.1"
     """The address that this port is opened on; `0.0.0.0` lets other machines look."""
+    worker_role: Literal["all", "workflows", "activities"] = "all"
+    """What a worker does: `workflows` decides, `activities` calls models and tools; `all` does
+    both, and serves the task queues that tools name."""
+    tool_queue: str | None = None
+    """Serve nothing but the tools that name this task queue."""
+    max_steps: PositiveInt = 100
+    """Steps that one worker executes at once."""
+    tuner: Literal["fixed", "resources"] = "fixed"
+    """How many Steps a worker takes: up to PERDURE_MAX_STEPS, or as many (within them) as memory
+    and CPU of its machine allow."""
+    metrics_port: int | None = Field(None, ge=0, le=65535)
+    """Where a worker serves metrics for Prometheus, at `/metrics`; nowhere when not set."""
+    http_metrics_port: int | None = Field(None, ge=0, le=65535)
+    """Where the gateway does."""
+    metrics_host: str = "127.0.0.1"
+    """The address that these ports are opened on."""
+    log_format: Literal["auto", "text", "json"] = "auto"
+    """How workers and the gateway log, on the standard error: `auto` is `text` on a terminal and
+    `json` elsewhere."""
+    log_level: Literal["debug", "info", "warning", "error"] = "info"
+    """What they log."""
     http_host: str = "127.0.0.1"
     """The address that the gateway listens on (`perdure serve`)."""
     http_port: int = Field(8080, ge=0, le=65535)
@@ -195,6 +216,9 @@ class Settings(BaseSettings):
         "storage_s3_bucket",
         "redis_url",
         "health_port",
+        "metrics_port",
+        "http_metrics_port",
+        "tool_queue",
         "trace_url",
         "deployment_name",
         "build_id",

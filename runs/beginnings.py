@@ -4,10 +4,10 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from perdure.runs import files
-from perdure.runs.events import RunStarted
+from perdure.runs.events import RunQueued, RunStarted
 from perdure.runs.limits import DEFAULT_QUEUE_S
 from perdure.runs.messages import Message, UserMessage
-from perdure.runs.start import ContextBundle, RunStart, SessionShare
+from perdure.runs.start import Checkpoint, ContextBundle, RunStart, SessionShare
 from perdure.runs.status import WaitingOn
 
 if TYPE_CHECKING:
@@ -27,6 +27,44 @@ def opened(start: RunStart) -> int:
 def _chars(message: Message) -> int:
     given = message.files if isinstance(message, UserMessage) else ()
     return len(message.content or "") + files.chars(given)
+
+
+def given(event: RunQueued) -> dict[str, Any]:
+    """Return the fields of a Run at its first moment."""
+    start, done = event.start, event.start.checkpoint or Checkpoint()
+    told = start.input if done.told_input is None else done.told_input
+    return {
+        "run_id": event.run_id,
+        "agent": start.agent,
+        "session_id": start.session_id,
+        "created_at": event.at,
+        "last_progress_at": event.at,
+        "input_message": start.input,
+        "input_files": start.files,
+        "model": start.model,
+        "context": start.context,
+        "limits": start.limits,
+        "timeouts": start.timeouts,
+        "on_limit": start.on_limit,
+        "on_unknown": start.on_unknown,
+        "output_schema": start.output_schema,
+        "depth": start.depth,
+        "metadata": start.metadata,
+        "parent_run_id": start.parent_run_id,
+        "forked_from": start.forked_from,
+        "part_of": start.part_of,
+        "steps": done.steps,
+        "tool_calls": done.tool_calls,
+        "follow_ups": done.follow_ups,
+        "compactions": done.compactions,
+        "told_input": done.told_input,
+        "turn": done.steps[-1].turn if done.steps else 0,
+        "actions_asked": done.actions_asked,
+        "copied_steps": len(done.steps),
+        "resumed_step": len(done.steps),
+        "waiting_on": queue(start, event.at),
+        "transcript_chars": opened(start) + len(told) - len(start.input) + done.chars,
+    }
 
 
 def queue(start: RunStart, at: datetime) -> WaitingOn | None:

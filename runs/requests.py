@@ -60,6 +60,7 @@ def child_request(run: Run, call: ToolCall) -> RunRequest:
         on_unknown=run.on_unknown,
         parent_run_id=run.run_id,
         parent_call_id=call.call_id,
+        part_of=run.span,
         depth=run.depth + 1,
         share=SessionShare(
             context=ContextBundle(variables=run.context.variables),

@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 from typing import Any, TypeVar, assert_never
 
 from perdure.runs import gate
-from perdure.runs.beginnings import begun, opened, queue, shared
+from perdure.runs.beginnings import begun, given, shared
 from perdure.runs.endings import ended, resumed, stopped
 from perdure.runs.errors import IllegalEvent, RunError
 from perdure.runs.events import (
@@ -43,10 +43,11 @@ from perdure.runs.frozen import Frozen
 from perdure.runs.limits import Limits, OnLimit, OnUnknown, Timeouts
 from perdure.runs.outputs import value_of
 from perdure.runs.policy import is_nothing
-from perdure.runs.start import Checkpoint, Compaction, ContextBundle, FollowUp
+from perdure.runs.start import Compaction, ContextBundle, FollowUp
 from perdure.runs.status import TRANSITIONS, RunStatus, StopReason, WaitingOn
 from perdure.runs.step_changes import handed_off, message_accepted, step_ended, step_started
 from perdure.runs.steps import Step, ToolCall
+from perdure.runs.tracing import TraceContext, span_of, trace_of
 from perdure.runs.usage import Usage
 from pydantic import Field, computed_field
 
@@ -113,6 +114,8 @@ class Run(Frozen):
     actions_asked: int = 0
     """How often people were asked to decide something."""
     forked_from: str | None = None
+    part_of: TraceContext | None = Field(None, exclude_if=is_nothing)
+    """The span that started the Run, of another Run or another program."""
     copied_steps: int = 0
     """The first Steps, which a fork took over: not executed, not counted in `usage`."""
     resumed_step: int = 0
@@ -150,6 +153,19 @@ class Run(Frozen):
         """True when the Run has ended; a client that meets an unknown status asks this."""
         return self.status.is_terminal
 
+    @computed_field  # type: ignore[prop-decorator]
+    @property
+    def trace_id(self) -> str:
+        """Of the Trace that the Run is in: 32 hexadecimal digits."""
+        return trace_of(self.run_id, self.part_of)
+
+    @property
+    def span(self) -> TraceContext:
+        """The span that the Run is: its Steps are its children."""
+        sampled = self.part_of.sampled if self.part_of is not None else None
+        span_id = span_of(self.run_id, self.resumed_at)
+        return TraceContext(trace_id=self.trace_id, span_id=span_id, sampled=sampled)
+
     @property
     def compaction(self) -> Compaction | None:
         """The latest compaction: the transcript begins with its summary."""
@@ -184,40 +200,8 @@ class Run(Frozen):
         """
         if not isinstance(event, RunQueued) or event.sequence_number != 0:
             raise IllegalEvent(f"A Run begins with run.queued numbered 0, not {event.type!r}.")
-        start, done = event.start, event.start.checkpoint or Checkpoint()
-        told = start.input if done.told_input is None else done.told_input
-        run = Run(
-            run_id=event.run_id,
-            agent=start.agent,
-            session_id=start.session_id,
-            created_at=event.at,
-            last_progress_at=event.at,
-            input_message=start.input,
-            input_files=start.files,
-            model=start.model,
-            context=start.context,
-            limits=start.limits,
-            timeouts=start.timeouts,
-            on_limit=start.on_limit,
-            on_unknown=start.on_unknown,
-            output_schema=start.output_schema,
-            depth=start.depth,
-            metadata=start.metadata,
-            parent_run_id=start.parent_run_id,
-            forked_from=start.forked_from,
-            steps=done.steps,
-            tool_calls=done.tool_calls,
-            follow_ups=done.follow_ups,
-            compactions=done.compactions,
-            told_input=done.told_input,
-            turn=done.steps[-1].turn if done.steps else 0,
-            actions_asked=done.actions_asked,
-            copied_steps=len(done.steps),
-            resumed_step=len(done.steps),
-            waiting_on=queue(start, event.at),
-            transcript_chars=opened(start) + len(told) - len(start.input) + done.chars,
-        )
-        return run.model_copy(update=shared(run, start.share))
+        run = Run(**given(event))
+        return run.model_copy(update=shared(run, event.start.share))
 
     def apply(self, event: Event) -> "Run":
         """Return the Run after `event`; this one stays as it is.

@@ -8,6 +8,7 @@ from perdure.runs.limits import Limits, OnLimit, OnUnknown, Timeouts
 from perdure.runs.messages import Message
 from perdure.runs.policy import is_nothing
 from perdure.runs.steps import Step, ToolCall
+from perdure.runs.tracing import TraceContext
 from pydantic import Field
 
 
@@ -110,3 +111,5 @@ class RunStart(Frozen):
     output_schema: dict[str, Any] | None = Field(None, exclude_if=is_nothing)
     """JSON schema of the output; the agent's own when none is given."""
     forked_from: str | None = None
+    part_of: TraceContext | None = Field(None, exclude_if=is_nothing)
+    """The span that the Run is started from: its Trace goes on."""

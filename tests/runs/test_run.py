@@ -225,6 +225,7 @@ def test_a_whole_run_in_one_value() -> None:
         "last_event": 8,
         "transcript_chars": len("How much is 1+1?Hello.{}2It is 2."),
         "total_tokens": 24,
+        "trace_id": run.trace_id,
         "total_cost": 0.5,
         "total_duration_ms": 7000,
         "is_terminal": True,
