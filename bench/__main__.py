@@ -8,7 +8,7 @@ from collections.abc import Coroutine
 from dataclasses import dataclass
 from typing import Any
 
-from bench import calls, history, pairs, recovery, report, sessions, stopping, streams
+from bench import calls, costs, history, pairs, recovery, report, sessions, stopping, streams
 from bench.exchange import exchange_s
 from bench.processes import machine, memory_mib
 from bench.stage import Stage, staged
@@ -36,6 +36,8 @@ class Sizes:
     call_rounds: int = 15
     followers: int = 200
     first_words: int = 5
+    cost_turns: int = 10
+    cost_runs: int = 50
 
 
 QUICK = Sizes(
@@ -52,6 +54,7 @@ QUICK = Sizes(
     call_rounds=2,
     followers=20,
     first_words=2,
+    cost_runs=4,
 )
 """Shows in about two minutes that everything works; its numbers are no results."""
 
@@ -94,6 +97,7 @@ async def bench(sizes: Sizes) -> None:
         untalked = await sessions.idle(stage, sizes.idle_sessions)
         section = await _calls(stage, sizes)
         streamed = await _streams(stage, sizes)
+        cost = await _costs(stage, sizes)
     titled = report.sections(
         (histories, history.growths(histories)),
         (alone, exchange),
@@ -102,7 +106,7 @@ async def bench(sizes: Sizes) -> None:
         (cancels, by_standby, cold),
         (talk, untalked),
     )
-    report.show(lines, [*titled, section, streamed])
+    report.show(lines, [*titled, section, streamed, cost])
 
 
 async def bench_calls(sizes: Sizes) -> None:
@@ -119,6 +123,19 @@ async def bench_streams(sizes: Sizes) -> None:
         lines = await machine(stage.client)
         section = await _streams(stage, sizes)
     report.show(lines, [section])
+
+
+async def bench_costs(sizes: Sizes) -> None:
+    """Measure only what a Run costs those who keep a cluster."""
+    async with staged() as stage:
+        lines = await machine(stage.client)
+        section = await _costs(stage, sizes)
+    report.show(lines, [section])
+
+
+async def _costs(stage: Stage, sizes: Sizes) -> tuple[str, list[report.Row]]:
+    _say(f"{sizes.cost_runs} Runs of {sizes.cost_turns} turns")
+    return report.costs_section(await costs.measured(stage, sizes.cost_turns, sizes.cost_runs))
 
 
 async def _streams(stage: Stage, sizes: Sizes) -> tuple[str, list[report.Row]]:
@@ -148,11 +165,13 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="a smoke test of about two minutes")
     parser.add_argument("--calls", action="store_true", help="only what tool calls cost")
     parser.add_argument("--streams", action="store_true", help="only what followers see and cost")
+    parser.add_argument("--costs", action="store_true", help="only what a Run costs a cluster")
     options = parser.parse_args()
     sizes = QUICK if options.quick else Sizes()
     if sizes is QUICK:
         _say("quick form: its numbers are no results")
-    chosen = bench_streams if options.streams else bench_calls if options.calls else bench
+    parts = {bench_streams: options.streams, bench_calls: options.calls, bench_costs: options.costs}
+    chosen = next((part for part, is_chosen in parts.items() if is_chosen), bench)
     asyncio.run(_interruptible(chosen(sizes)))
 
 

@@ -48,6 +48,10 @@ class Stage:
     """Process id of the worker that serves Runs."""
     bare_worker: int
     """Process id of the worker that serves the bare workflow."""
+    server: int
+    """Process id of the Temporal server."""
+    database: Path
+    """Of the server: a file of SQLite."""
     model: int
     """Process id of the model server."""
     model_url: str
@@ -107,6 +111,8 @@ async def staged() -> AsyncIterator[Stage]:
             manager=RunManager(client, RUNS),
             runs_worker=runs.pid,
             bare_worker=bare.pid,
+            server=int((folder / "temporal.pid").read_text()),
+            database=server.database,
             model=model.pid,
             model_url=os.environ["OPENAI_BASE_URL"],
             folder=folder,
