@@ -32,6 +32,8 @@ EVERY_S = 0.2
 """A word is let go as often as that."""
 WORKERS = 3
 """Each executes a hundred Steps at once, by the SDK's default; all Runs are to speak together."""
+SAID_S = 3.0
+"""Between the last word and the end of the answer: that many Runs end at once is another matter."""
 SETTLE_S = 1.0
 """Between the last request and the first word: connections are made, memory is taken."""
 KIB = 1024
@@ -50,6 +52,8 @@ class Crowd:
     worst_s: float
     """From the moment a word is let go to the moment a follower has it."""
     middle_s: float
+    last_end_s: float
+    """From the end of a Run, all of which end at once, to the moment its follower has the Event."""
     kib_each: float
     """What the gateway's memory grew by, for each follower."""
     calls_per_s: float
@@ -74,9 +78,9 @@ class Words:
     """Words that all answers say at the same moments."""
 
     def __init__(self) -> None:
-        self._gates = [Gate(600) for _ in range(WORDS)]
-        self.at = [0.0] * WORDS
-        """When each was let go."""
+        self._gates = [Gate(600) for _ in range(WORDS + 1)]
+        self.at = [0.0] * (WORDS + 1)
+        """When each was let go, and the end of the answer."""
         self.asked = 0
 
     def answer(self, request: RecordedRequest) -> Reply:
@@ -84,7 +88,7 @@ class Words:
         self.asked += 1
         reply = text(*(f"w{number:03} " for number in range(WORDS)))
         for number, gate in enumerate(self._gates):
-            reply = reply.hold(gate, number + 1)
+            reply = reply.hold(gate, number + 1)  # behind the chunk of the role
         return reply
 
     def say(self, number: int) -> None:
@@ -203,6 +207,7 @@ async def _crowd(place: _Place, runs: int, each: int) -> Crowd:
         followers=len(followers),
         worst_s=max(lags),
         middle_s=median(lags),
+        last_end_s=max(follower.ended_s or 0.0 for follower in followers),
         kib_each=grown * KIB / len(followers),
         calls_per_s=calls / (time.time() - start_s),
     )
@@ -227,6 +232,8 @@ async def _followed(
     for number in range(WORDS):
         words.say(number)
         await asyncio.sleep(EVERY_S)
+    await asyncio.sleep(SAID_S)
+    words.say(WORDS)
     async with asyncio.timeout(120):
         for follower in followers:
             await follower.is_done.wait()

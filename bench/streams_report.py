@@ -33,5 +33,6 @@ def _rows(found: Streams) -> Iterator[Row]:
 def _shown(crowd: Crowd) -> str:
     return (
         f"{crowd.middle_s:.2f} s behind, {crowd.worst_s:.2f} at worst; "
+        f"the last end {crowd.last_end_s:.2f} s behind; "
         f"{crowd.calls_per_s:.0f} calls of Temporal a second"
     )
