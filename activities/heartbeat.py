@@ -19,7 +19,7 @@ TICK_S = 0.2
 """How soon new output is shown, and a cancel noticed while output comes."""
 BEATS_PER_S = 70
 """By one worker at most: with more Steps than this allows for, each tells less often. A heartbeat
-takes one core of a server more than two milliseconds, and what it takes is taken from everything else."""
+takes a small server more than two milliseconds, and that is taken from everything else."""
 SILENT_TICKS = 5
 """Without news, a heartbeat every second: ten of them within the heartbeat timeout."""
 
