@@ -5,6 +5,7 @@
 
 import argparse
 import asyncio
+import logging
 import secrets
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -19,10 +20,12 @@ from temporalio.worker import Worker
 from perdure.activities.cancel import request_cancel
 from perdure.activities.catalogue import CatalogueActivities
 from perdure.activities.chat_client import ChatClient
+from perdure.activities.logged import Logged
 from perdure.activities.model import ModelActivities, Models
 from perdure.activities.pace import Pace
 from perdure.activities.pricing import Prices
 from perdure.activities.publishing import Publisher
+from perdure.activities.redaction import Redactor
 from perdure.activities.session import SessionActivities
 from perdure.activities.shown_files import ShownFiles
 from perdure.activities.threads import Threads
@@ -37,7 +40,7 @@ from perdure.engine.attributes import register_search_attributes
 from perdure.engine.connect import connect
 from perdure.engine.deployment import deployment, make_first_current
 from perdure.engine.health import health_endpoint
-from perdure.engine.process import configured, run_process, say, tell_parent
+from perdure.engine.process import configured, run_process, tell_parent
 from perdure.engine.redis import redis_of
 from perdure.engine.runner import Runner
 from perdure.engine.settings import Settings
@@ -57,6 +60,8 @@ HEARTBEAT_THROTTLE = timedelta(milliseconds=200)
 """How fast a cancel comes in; the SDK's default of 30 s would delay it by as much."""
 LEFT_BEHIND_S = 5.0
 """After the grace time, how long Steps may take to notice that they are cancelled."""
+
+log = logging.getLogger("perdure.worker")
 
 
 def build(
@@ -111,6 +116,7 @@ def build(
             SimplePlugin("perdure.deltas", run_context=publisher.serving),
             *([SimplePlugin("perdure.mcp", run_context=servers.serving)] if servers else []),
         ],
+        interceptors=[Logged()],
         # No workflow code but ours runs here; imports and lint keep it deterministic, and the
         # sandbox would take a third of the CPU of a short Run (ARCHITECTURE.md).
         workflow_runner=Runner(),
@@ -183,7 +189,7 @@ async def serve(settings: Settings, stopped: asyncio.Event, ready: Callable[[], 
         await asyncio.wait({working, watching, stopping}, return_when=asyncio.FIRST_COMPLETED)
         opening.cancel()
         watch.drain()
-        say(f"Stopping; running Steps get {settings.grace_s:g} s.")
+        log.info("Stopping; running Steps get %g s.", settings.grace_s)
         await _drained(worker, working, settings.grace_s)
     await chat.close()
     if working.done() and working.exception():
@@ -201,12 +207,13 @@ async def _opened(
 ) -> None:
     await watch.polling.wait()
     if settings.build_id and not await make_first_current(client, settings):
-        say(
+        log.warning(
             "No version is current, so no new Run starts. Choose one: temporal worker deployment "
-            f"set-current-version --deployment-name {settings.deployment_name} "
-            f"--build-id {settings.build_id}"
+            "set-current-version --deployment-name %s --build-id %s",
+            settings.deployment_name,
+            settings.build_id,
         )
-    say(f"Worker ready: task queue {settings.task_queue!r}, agents {registry.names()}.")
+    log.info("Worker ready: task queue %r, agents %s.", settings.task_queue, registry.names())
     ready()
 
 
@@ -215,7 +222,7 @@ async def _drained(worker: Worker, working: "asyncio.Task[None]", grace_s: float
     closing = asyncio.create_task(worker.shutdown())
     done, _ = await asyncio.wait({working}, timeout=grace_s + LEFT_BEHIND_S)
     if not done:
-        say("Some Steps would not end and are left behind; Temporal finds out in 10 s.")
+        log.warning("Some Steps would not end and are left behind; Temporal finds out in 10 s.")
         closing.cancel()
 
 
@@ -226,7 +233,7 @@ def _health(settings: Settings, watch: Watch) -> Iterator[None]:
         return
     host, port = settings.health_host, settings.health_port
     with health_endpoint(host, port, lambda: watch.problem) as address:
-        say(f"Health: {address}/readyz")
+        log.info("Health: %s/readyz", address)
         yield
 
 
@@ -237,7 +244,7 @@ def main() -> None:
     parser.add_argument("--health-port", type=int, help="serve /healthz and /readyz there")
     parser.add_argument("--child", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
-    settings = configured()
+    settings = configured(Redactor)
     if options.agents:
         settings.agents = options.agents
     if options.health_port is not None:

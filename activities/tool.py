@@ -1,6 +1,7 @@
 """The activities that execute tools: one for each tool, under its own name."""
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass, field
@@ -31,6 +32,8 @@ from perdure.runs.messages import ToolMessage, without_lone_surrogates
 from perdure.runs.results import shortened
 from perdure.runs.steps import ToolReply, error_text
 from perdure.runs.strict_json import NotJson, strict_json
+
+log = logging.getLogger(__name__)
 
 ToolActivity = Callable[[ToolRequest], Coroutine[Any, Any, ToolReply]]
 Keep = Callable[[bytes, str], Awaitable[StoredText]]
@@ -116,13 +119,16 @@ def _raised(exc: Exception, redact: Redactor) -> RunError:
     code, said = ErrorCode.TOOL_FAILED, f"{type(exc).__name__}: {exc}"
     match exc:
         case WorkerBusy():
-            activity.logger.warning("%s", exc)
+            log.warning("%s", exc)
             return error(ErrorCode.WORKER_BUSY)
         case NotJson():
             code = ErrorCode.RESULT_NOT_SERIALISABLE
             said = f"The tool returned something that JSON can't hold: {exc}."
         case ToolRefused():
             code, said = exc.code, exc.message
+        case _:
+            # The model gets its words; whoever has written the tool wants to know the place.
+            log.warning("The tool raised an error.", exc_info=exc, extra={"code": code})
     return error(code, shortened(without_lone_surrogates(redact(said)).encode()))
 
 
@@ -222,7 +228,7 @@ async def _reply(raw: bytes, attempt: int, step: int, keep: Keep) -> ToolReply:
         full = await keep(raw, run_id)
     except StorageUnavailable as exc:
         # The tool has run: what the model can see of its result is more than nothing.
-        activity.logger.warning("The whole result is lost: %s", exc)
+        log.warning("The whole result is lost.", extra={"code": exc.code, "content": exc.message})
         return ToolReply(text=shortened(raw, "; they could not be kept"), attempt=attempt)
     how = f"; the whole result: perdure result {run_id} {step}"
     return ToolReply(text=shortened(raw, how), attempt=attempt, full=full)

@@ -1,5 +1,6 @@
 """Files that a tool returns: kept by reference, and named in the text that the model reads."""
 
+import logging
 from typing import Any
 
 from temporalio import activity
@@ -7,6 +8,8 @@ from temporalio import activity
 from perdure.runs.errors import StorageUnavailable
 from perdure.runs.files import MAX_FILES, MAX_FILES_BYTES, FileRef, is_shown
 from perdure.runs.given_file import File, Keep, kept
+
+log = logging.getLogger(__name__)
 
 
 async def without_files(value: Any, keep: Keep) -> tuple[Any, tuple[FileRef, ...]]:
@@ -63,7 +66,7 @@ async def _kept(items: list[Any], keep: Keep) -> tuple[list[Any], tuple[FileRef,
             file = await kept(item, keep, activity.info().workflow_id or "")
         except StorageUnavailable as exc:
             # The tool has run: what else it brought is more than nothing.
-            activity.logger.warning("The file %r is lost: %s", item.name, exc)
+            log.warning("A file is lost.", extra={"code": exc.code, "content": exc.message})
             told.append(f"[The file {item.name}: it could not be kept.]")
             continue
         files.append(file)

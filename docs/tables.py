@@ -21,6 +21,7 @@ from perdure.client.cli.session import (
     NOT_NOW,
     USAGE,
 )
+from perdure.engine.log_lines import FIELDS, LIBRARIES
 from perdure.engine.settings import Settings
 from perdure.gateway.problems import STATUS
 from perdure.runs.deltas import Delta, Reset
@@ -159,6 +160,18 @@ def settings() -> None:
             value = field.get_default(call_default_factory=True)
             default = f"`{value}`" if value not in (None, {}, []) else "not set"
         print(f"| `{variable}` | {default} | {meanings.get(name, '')} |")
+
+
+def log_fields() -> None:
+    """Every field of a line of log that we write."""
+    print("| field | meaning |\n|---|---|")
+    for name, meaning in FIELDS.items():
+        print(f"| `{name}` | {meaning} |")
+
+
+def quiet_loggers() -> None:
+    """The libraries whose loggers stay at `warning`."""
+    print(", ".join(f"`{name}`" for name in LIBRARIES) + ".")
 
 
 def _field_docs(model: type[BaseModel]) -> dict[str, str]:

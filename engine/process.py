@@ -1,11 +1,15 @@
 """What our own processes have in common: they serve until they are told to stop, and say why."""
 
 import asyncio
+import logging
 import signal
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from typing import NoReturn
 
+from temporalio.runtime import Runtime, TelemetryConfig
+
+from perdure.engine import logs
 from perdure.engine.connect import leave
 from perdure.engine.settings import Settings
 from perdure.runs.errors import PerdureError
@@ -17,6 +21,10 @@ SIGNALLED = 128
 
 Serve = Callable[[asyncio.Event], Awaitable[None]]
 """Serves until the event is set."""
+Masking = Callable[[Iterable[str]], Callable[[str], str]]
+"""Returns what takes the given secrets out of a text."""
+
+log = logging.getLogger("perdure")
 
 
 async def run_process(serve: Serve, *, child: bool) -> NoReturn:
@@ -37,19 +45,29 @@ async def run_process(serve: Serve, *, child: bool) -> NoReturn:
     try:
         await serve(stopped)
     except PerdureError as exc:
-        say(f"Error ({exc.code}): {exc}")
+        tell_failure(exc)
         code = UNAVAILABLE
     # From within the loop: closing it would wait for every tool that ignores its cancellation.
     leave(code)
 
 
-def configured() -> Settings:
-    """Return the settings of the environment; leave when one is unusable, and say which."""
+def configured(masking: Masking) -> Settings:
+    """Return the settings of the environment, and log as they say.
+
+    When one is unusable, say which, and leave.
+
+    Args:
+        masking: Keeps secrets out of everything that is logged.
+    """
     try:
-        return Settings.configured()
+        settings = Settings.configured()
     except PerdureError as exc:
-        say(f"Error ({exc.code}): {exc}")
+        logs.set_up(redact=masking(()))
+        tell_failure(exc)
         leave(UNAVAILABLE)
+    logs.set_up(settings.log_format, settings.log_level, masking(logs.known_secrets(settings)))
+    Runtime.set_default(Runtime(telemetry=TelemetryConfig(logging=logs.core_logging())))
+    return settings
 
 
 def tell_parent(line: str) -> None:
@@ -58,9 +76,9 @@ def tell_parent(line: str) -> None:
     sys.stdout.flush()
 
 
-def say(line: str) -> None:
-    """Tell people what is going on."""
-    sys.stderr.write(line + "\n")
+def tell_failure(exc: PerdureError) -> None:
+    """Tell operators why the process can't start, or go on."""
+    log.error("Error: %s", exc, extra={"code": exc.code})
 
 
 def _stop(stopped: asyncio.Event, sent: signal.Signals) -> None:

@@ -96,7 +96,7 @@ class Settings(BaseSettings):
     """How workers and the gateway log, on the standard error: `auto` is `text` on a terminal and
     `json` elsewhere."""
     log_level: Literal["debug", "info", "warning", "error"] = "info"
-    """What they log."""
+    """The least that they log; docs/logs.md says what is logged at which."""
     http_host: str = "127.0.0.1"
     """The address that the gateway listens on (`perdure serve`)."""
     http_port: int = Field(8080, ge=0, le=65535)

@@ -19,6 +19,7 @@ from perdure.engine.api_keys import KeyFile
 from perdure.engine.key_ring import KeyRing
 from perdure.engine.settings import Settings
 from perdure.gateway.access import CALLER, Caller, authenticated, unauthorized
+from perdure.gateway.answered import answered
 from perdure.gateway.audit import Audit
 from perdure.gateway.binding import is_loopback_host
 from perdure.gateway.incoming import check_type, checked_body
@@ -154,7 +155,8 @@ class Guard:
         if scope["type"] == "lifespan":
             await self._app(scope, receive, send)
         elif scope["type"] == "http":
-            await self._http(scope, receive, _hardened(send))
+            with answered(scope, send) as heard:
+                await self._http(scope, receive, _hardened(heard))
         else:
             await send({"type": "websocket.close", "code": 1008})
 

@@ -1,5 +1,6 @@
 """Ids that callers give, made those that they stand for, before anything is done with them."""
 
+import structlog
 from fastapi import Request
 
 from perdure.client.manager import RunManager
@@ -25,6 +26,7 @@ def scoped_run(caller: Caller, run_id: str) -> str:
     chosen = caller.scoped(run_id)
     if not is_valid_id(chosen):
         raise RunNotFound(f"There is no Run {run_id[:80]!r}.")
+    structlog.contextvars.bind_contextvars(run_id=chosen)
     return chosen
 
 
@@ -37,6 +39,7 @@ def scoped_session(request: Request, caller: Caller, session_id: str) -> Session
     chosen = caller.scoped(session_id)
     if not is_valid_id(chosen):
         raise SessionNotFound(f"There is no Session {session_id[:80]!r}.")
+    structlog.contextvars.bind_contextvars(session_id=chosen)
     return manager_of(request).session(chosen)
 
 

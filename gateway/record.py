@@ -57,7 +57,7 @@ class Record:
             return
         caller = self._scope.get(CALLER)
         known = caller if isinstance(caller, Caller) else None
-        route = _template(self._scope)
+        route = template(self._scope)
         client = self._scope.get("client")
         self._audit.write(
             {
@@ -83,7 +83,7 @@ class Record:
         return found if made is None else {**found, "location": made}
 
 
-def _template(scope: Scope) -> str | None:
+def template(scope: Scope) -> str | None:
     """Return the path of the route; that of an included router's route lacks its prefix."""
     whole = scope.get("fastapi", {}).get("effective_route_context")
     path: str | None = getattr(whole or scope.get("route"), "path", None)

@@ -2,6 +2,7 @@
 
 import argparse
 import asyncio
+import logging
 import socket
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -11,10 +12,11 @@ import h11
 import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
+from perdure.activities.redaction import Redactor
 from perdure.client.live.source import source_of
 from perdure.client.manager import RunManager
 from perdure.engine.connect import connect
-from perdure.engine.process import configured, run_process, say, tell_parent
+from perdure.engine.process import configured, run_process, tell_parent
 from perdure.engine.settings import Settings
 from perdure.gateway.app import create_app
 from perdure.gateway.binding import checked_binding
@@ -26,6 +28,8 @@ MAX_HEADER_BYTES = 64 * 1024
 GRACE_S = 5
 """How long requests get to end when the gateway is stopped; those that only wait end at once."""
 BACKLOG = 2048
+
+log = logging.getLogger("perdure.gateway")
 
 
 class Protocol(H11Protocol):
@@ -70,7 +74,7 @@ def server(settings: Settings, manager: RunManager) -> Server:
         ws="none",
         lifespan="off",
         log_config=None,
-        access_log=False,  # URLs and headers may hold what is nobody's business
+        access_log=False,  # it has the query; the guard logs what is everybody's business
         server_header=False,
         h11_max_incomplete_event_size=MAX_HEADER_BYTES,
         timeout_graceful_shutdown=GRACE_S,
@@ -138,7 +142,7 @@ def _tell_parent(url: str) -> None:
 
 
 def _tell_people(url: str) -> None:
-    say(f"Gateway: {url}")
+    log.info("Gateway: %s", url)
 
 
 def main() -> None:
@@ -148,7 +152,7 @@ def main() -> None:
     parser.add_argument("--port", type=int, help="0 takes a free one")
     parser.add_argument("--child", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
-    settings = configured()
+    settings = configured(Redactor)
     given = {"http_host": options.host, "http_port": options.port}
     chosen = {name: value for name, value in given.items() if value is not None}
     ready = _tell_parent if options.child else _tell_people

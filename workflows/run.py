@@ -192,6 +192,7 @@ class RunWorkflow(Stepping):
         """Record the end and let Temporal's own status say the same."""
         self.emit(record.ended(self.state, workflow.now(), finish))
         visible.index(self.state)
+        visible.log_end(self.state)
         await workflow.wait_condition(workflow.all_handlers_finished)
         if finish.status is RunStatus.COMPLETED:
             return RunResult(

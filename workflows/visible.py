@@ -4,10 +4,12 @@ Search attributes cost a history event each time they are written, so they are w
 Run starts and ends; the details cost none, they are answered by query.
 """
 
+import logging
 from typing import Any
 
 from perdure.runs import contract, record
 from perdure.runs.run import Run
+from perdure.runs.status import RunStatus
 from perdure.runs.steps import Step
 from temporalio import workflow
 from temporalio.common import SearchAttributeKey, SearchAttributeUpdate
@@ -50,6 +52,23 @@ def index_expired() -> None:
 def index_agent(run: Run) -> None:
     """Make a Run findable by the agent that goes on with it; its history says so by this, too."""
     workflow.upsert_search_attributes([AGENT.value_set(run.agent)])
+
+
+def log_end(run: Run) -> None:
+    """Log that the Run has ended, and what it came to: the one line of a Run that goes well."""
+    has_failed = run.status in (RunStatus.FAILED, RunStatus.TIMEOUT)
+    told = {
+        "agent": run.agent,
+        "status": run.status.value,
+        "stop_reason": run.stop_reason,
+        "code": run.error.code.value if run.error is not None else None,
+        "turns": run.turn,
+        "tokens": run.total_tokens,
+        "cost": run.total_cost,
+        "duration_ms": run.total_duration_ms,
+    }
+    level = logging.WARNING if has_failed else logging.INFO
+    workflow.logger.log(level, "The Run has ended.", extra=told)
 
 
 def details(run: Run) -> str:

@@ -43,8 +43,8 @@ class Hearing:
         now = time.monotonic()
         if now - self._since > 60:
             if self._heard > LINES:
-                logger.info("MCP server %r said %d more lines", self._name, self._heard - LINES)
+                logger.debug("MCP server %r said %d more lines", self._name, self._heard - LINES)
             self._since, self._heard = now, 0
         self._heard += 1
         if self._heard <= LINES:
-            logger.info("MCP server %r: %s", self._name, said)
+            logger.debug("MCP server %r said something", self._name, extra={"content": said})

@@ -120,7 +120,8 @@ class McpServers:
         except ToolProblem as exc:
             if not server.optional:
                 raise
-            logger.warning("Going on without its tools. %s", exc)
+            told = {"code": exc.why.code, "content": exc.why.message}
+            logger.warning("Going on without the tools of %r.", server.name, extra=told)
             self._untried_until[server.name] = time.monotonic() + UNTRIED_S
             return ()
 

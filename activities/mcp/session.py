@@ -10,6 +10,7 @@ import importlib.metadata
 import logging
 import os
 import time
+from contextvars import Context
 from typing import Any
 
 import anyio
@@ -171,7 +172,10 @@ class Connection:
             # Whoever asked may be gone by the time that it fails.
             current.add_done_callback(lambda failed: failed.cancelled() or failed.exception())
             opening = _Open()
-            owner = asyncio.create_task(self._own(opening, current), name=self._server.name)
+            # For all Runs: in no Step's context, or its lines would bear the ids of this one.
+            owner = asyncio.create_task(
+                self._own(opening, current), name=self._server.name, context=Context()
+            )
             self._owners[owner] = opening
             owner.add_done_callback(self._owners.pop)
         return await asyncio.shield(current)
@@ -196,7 +200,8 @@ class Connection:
             if not opened.done():
                 opened.set_exception(problem)
             elif why is not None:
-                logger.warning("%s", problem)
+                told = {"code": problem.why.code, "content": problem.why.message}
+                logger.warning("MCP server %r is lost", self._server.name, extra=told)
 
     async def _begin(self, opening: _Open) -> None:
         with anyio.fail_after(self._server.start_timeout_s):
@@ -220,7 +225,8 @@ class Connection:
             # What it offered before may still be there.
             current.listed_at = time.monotonic()
             why = self.redact(str(exc))[:300]
-            logger.warning("MCP server %r does not list its tools: %s", self._server.name, why)
+            name, said = self._server.name, {"content": why}
+            logger.warning("MCP server %r does not list its tools", name, extra=said)
         return current
 
 

@@ -8,6 +8,7 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import Iterable, Mapping
+from contextvars import Context
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -103,7 +104,8 @@ class RedisStreams:
         """Let a live Run hear, until it is over."""
         self._lives[live] = _Listener()
         if self._reading is None:
-            self._reading = asyncio.create_task(self._read())
+            # For all Runs: in nobody's context, or its lines would bear the ids of this one.
+            self._reading = asyncio.create_task(self._read(), context=Context())
         try:
             await self._looks.listen(live)
         finally:

@@ -18,9 +18,11 @@ from typing import BinaryIO
 
 import uvicorn
 
+from perdure.engine import logs
 from perdure.engine.local_model.app import Service, make_app
 from perdure.engine.local_model.backend import Backend
 from perdure.engine.local_model.weights import LocalModelUnavailable, find_weights
+from perdure.engine.settings import Settings
 
 HOST = "127.0.0.1"
 """Nobody else's business: the model is for programs on this machine."""
@@ -51,8 +53,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         The exit code: 0 after SIGTERM, SIGINT or the end of stdin; 3 if there is no model.
     """
     options = _options(arguments)
-    logging.basicConfig(stream=sys.stderr, level=logging.INFO, format="%(message)s")
-    logging.getLogger("httpx2").setLevel(logging.WARNING)
+    settings = Settings.configured()
+    logs.set_up(settings.log_format, settings.log_level)
     stop = _Stop()
     if options.exit_with_stdin:
         threading.Thread(target=stop.with_input, args=(sys.stdin.buffer,), daemon=True).start()
@@ -79,7 +81,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
             lifespan="off",
             timeout_graceful_shutdown=GRACE_S,
         )
-        logging.getLogger("uvicorn").setLevel(logging.WARNING)
         server = _Server(config, ready)
         stop.server = server
         # uvicorn raises the signal again after it has stopped; that was the answer to it.

@@ -3,6 +3,7 @@
 from functools import partial
 from typing import Annotated, Any
 
+import structlog
 from fastapi import APIRouter, Depends, Request
 
 from perdure.client.launch import asked_for, start
@@ -56,6 +57,7 @@ async def ag_ui(
         await _decided(manager, caller, run_id, wanted)
         begun, position = encoder(before), Position(before.last_event)
     note(request, run_id=run_id)
+    structlog.contextvars.bind_contextvars(run_id=run_id)
     encoding = AgUiEvents(begun, ends_at_interrupts=True)
     return await stream_run(request, caller, Stream(run_id, str(position), encoding=encoding))
 

@@ -2,6 +2,7 @@
 
 from typing import Annotated, Any
 
+import structlog
 from fastapi import APIRouter, Depends, Header, Query, Request, Response
 
 from perdure.client.launch import asked_for, start
@@ -69,6 +70,7 @@ async def start_run(
             hint="Leave on_disconnect out, or add `wait` or `stream`.",
         )
     begun = await _start(request, caller, given, key)
+    structlog.contextvars.bind_contextvars(run_id=begun.run_id)
     said = {"Location": f"/v1/runs/{begun.run_id}"}
     # What somebody else has started, or is in, is not to be cancelled by one viewer less.
     cancels = given.on_disconnect == "cancel" and begun.how in ("begun", "queued")

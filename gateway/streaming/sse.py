@@ -183,7 +183,8 @@ class StreamResponse(Response):
             return False
         except PerdureError as exc:
             # The status is sent. An end without a terminal Event means: come back.
-            log.warning("A stream ended early: %s", exc)
+            told = {"code": exc.code, "content": exc.message}
+            log.warning("A stream ended early.", extra=told)
         await send({"type": "http.response.body", "body": b"", "more_body": False})
         return True
 

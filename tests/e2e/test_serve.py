@@ -26,7 +26,7 @@ async def serve(engine: Engine, **env: str) -> AsyncIterator[tuple[Process, http
     queue = {"PERDURE_TASK_QUEUE": engine.task_queue, "PERDURE_HTTP_PORT": "0"}
     async with perdure("serve", env=queue | env) as process:
         heard = await said(process, "Gateway: ")
-        (url,) = re.findall(r"Gateway: (\S+)", heard)
+        (url,) = re.findall(r"Gateway: ([^\s\"]+)", heard)
         async with httpx2.AsyncClient(base_url=url, timeout=120) as http:
             yield process, http
 
