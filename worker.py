@@ -1,5 +1,6 @@
-"""The worker: wiring only. Agents become activities, activities and workflows a `Worker`.
+"""The worker: wiring only. Agents become activities, activities and workflows a `Fleet`.
 
+Its role says what it polls (`engine/roles.py`); each task queue has a `Worker` of its own.
 `python worker.py`, `python -m perdure.worker` and `perdure worker` are the same thing.
 """
 
@@ -11,17 +12,16 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import timedelta
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import Any
 
 from temporalio.client import Client
-from temporalio.plugin import SimplePlugin
-from temporalio.worker import Worker
+from temporalio.worker import PollerBehaviorSimpleMaximum, Worker
 
+from perdure.activities.agent_activities import Activity, AgentActivities
 from perdure.activities.cancel import request_cancel
-from perdure.activities.catalogue import CatalogueActivities
 from perdure.activities.chat_client import ChatClient
 from perdure.activities.logged import Logged
-from perdure.activities.model import ModelActivities, Models
+from perdure.activities.model import Models
 from perdure.activities.pace import Pace
 from perdure.activities.pricing import Prices
 from perdure.activities.publishing import Publisher
@@ -29,19 +29,20 @@ from perdure.activities.redaction import Redactor
 from perdure.activities.session import SessionActivities
 from perdure.activities.shown_files import ShownFiles
 from perdure.activities.threads import Threads
-from perdure.activities.tool import Surroundings, ToolActivity, tool_activity
+from perdure.activities.tool import Surroundings
 from perdure.activities.transcripts import Transcripts
 from perdure.activities.usage import UsageActivities
 from perdure.agents.registry import Registry
-from perdure.agents.tool import AnyTool
 from perdure.client.follow import ended
 from perdure.client.listing import open_runs
 from perdure.engine.attributes import register_search_attributes
 from perdure.engine.connect import connect
 from perdure.engine.deployment import deployment, make_first_current
+from perdure.engine.fleet import Fleet, Load, tuner
 from perdure.engine.health import health_endpoint
 from perdure.engine.process import configured, run_process, tell_parent
 from perdure.engine.redis import redis_of
+from perdure.engine.roles import ROLES, Duty, calls_models, duties, runs_agents
 from perdure.engine.runner import Runner
 from perdure.engine.settings import Settings
 from perdure.engine.stored_text import StoredTexts
@@ -50,16 +51,17 @@ from perdure.runs.errors import ConfigurationError, EngineUnavailable
 from perdure.workflows.run import RunWorkflow
 from perdure.workflows.session import SessionWorkflow, UpgradingSessionWorkflow
 
-if TYPE_CHECKING:
-    # Loaded where an agent has such servers: the SDK takes a second and a half to import.
-    from perdure.activities.mcp.servers import McpServers
-
 DEFAULT_MODEL = "gpt-5-mini"
 """For agents that name no model, where PERDURE_MODEL is not set either."""
-HEARTBEAT_THROTTLE = timedelta(milliseconds=200)
-"""How fast a cancel comes in; the SDK's default of 30 s would delay it by as much."""
 LEFT_BEHIND_S = 5.0
 """After the grace time, how long Steps may take to notice that they are cancelled."""
+WORKFLOWS_ONLY = {
+    "no_remote_activities": True,
+    "workflow_task_poller_behavior": PollerBehaviorSimpleMaximum(10),
+    "nonsticky_to_sticky_poll_ratio": 0.5,
+}
+"""The SDK has one poll for Runs that a worker does not know yet; nothing else of such a worker
+shows Temporal that it lives, and a single poll may last longer than `Watch` waits."""
 
 log = logging.getLogger("perdure.worker")
 
@@ -67,76 +69,78 @@ log = logging.getLogger("perdure.worker")
 def build(
     client: Client,
     registry: Registry,
-    chat: ChatClient,
+    chat: ChatClient | None,
     settings: Settings,
     transcripts: Transcripts | None = None,
     pace: Pace | None = None,
-) -> Worker:
-    """Return a worker that serves the agents of `registry`.
+) -> Fleet:
+    """Return a worker that does what its role says for the agents of `registry`.
 
     Args:
         client: Connected with our data converter; it knows where large data is kept.
-        registry: What the worker serves.
-        chat: The model provider.
-        settings: Task queue, default model, rate limits, grace time, version, Redis.
+        registry: What the worker serves; nothing of it is needed for workflows.
+        chat: The model provider; none for roles that call no models.
+        settings: Role, task queue, default model, rate limits, grace time, version, Redis.
         transcripts: A cache to share or to watch; a new one by default.
         pace: When model calls go out; as the settings say by default.
+
+    Raises:
+        ConfigurationError: When the agents do not fit together, or not the role.
     """
+    registry.check()
     recent = transcripts or Transcripts()
-    pace = pace or Pace(settings.rate_limits or {})
     publisher = Publisher(redis_of(settings), client.namespace)
     tell = publisher.telling
     texts, known = StoredTexts(client.data_converter, client.namespace), settings.secret_values
-    given = Surroundings(registry.agent, Threads(), chat.redact, recent, texts.keep, known, tell)
-    servers = _mcp_servers(registry, lambda tool: tool_activity(tool, given))
-    files, prices = ShownFiles(texts.read_bytes), Prices(settings.prices)
-    models = Models(settings.model or DEFAULT_MODEL, prices, pace, files, tell)
-    model = ModelActivities(registry, chat, models, recent, servers)
-    tools = [tool_activity(tool, given) for tool in registry.tools().values()]
-    versioned = deployment(settings)
+    redact = chat.redact if chat is not None else Redactor(known.values())
+    given = Surroundings(registry.agent, Threads(), redact, recent, texts.keep, known, tell)
+    agents = AgentActivities(registry, given)
     sessions = SessionActivities(partial(ended, client), partial(open_runs, client))
     usage = UsageActivities(partial(ended, client))
-    catalogue = CatalogueActivities(registry, settings.model or DEFAULT_MODEL)
-    registry.check()
-    return Worker(
-        client,
-        task_queue=settings.task_queue,
-        workflows=[RunWorkflow, UpgradingSessionWorkflow if versioned else SessionWorkflow],
-        activities=[
-            model.call_model,
-            request_cancel,
-            sessions.run_outcome,
-            sessions.open_runs,
-            usage.run_usage,
-            catalogue.list_agents,
-            *tools,
-            *([servers.call_tool] if servers else []),
-        ],
-        plugins=[
-            SimplePlugin("perdure.deltas", run_context=publisher.serving),
-            *([SimplePlugin("perdure.mcp", run_context=servers.serving)] if servers else []),
-        ],
-        interceptors=[Logged()],
+    pace = pace or Pace(settings.rate_limits or {})
+    files, prices = ShownFiles(texts.read_bytes), Prices(settings.prices)
+    models = Models(settings.model or DEFAULT_MODEL, prices, pace, files, tell)
+
+    def activities(duty: Duty) -> list[Activity]:
+        found: list[Activity] = []
+        if duty.workflows:
+            found += [request_cancel, sessions.run_outcome, sessions.open_runs, usage.run_usage]
+        if duty.models and chat is not None:
+            found += [*agents.models(chat, models), sessions.run_outcome]
+        if duty.tools:
+            found += agents.tools(duty.task_queue, settings.task_queue)
+        return list(dict.fromkeys(found))
+
+    # Process ids come again, in containers at once: what polls is to be told apart.
+    identity = f"{client.identity}-{secrets.token_hex(3)}"
+    fleet = Fleet(identity, [publisher.serving, *agents.contexts])
+    for duty in duties(settings, registry.task_queues()):
+        load = Load(settings)
+        options = _options(duty, settings) | {
+            "interceptors": [Logged(), load],
+            "identity": identity,
+        }
+        fleet.add(Worker(client, activities=activities(duty), **options), duty, load)
+    return fleet
+
+
+def _options(duty: Duty, settings: Settings) -> dict[str, Any]:
+    versioned = deployment(settings)
+    sessions = UpgradingSessionWorkflow if versioned else SessionWorkflow
+    options = {
+        "task_queue": duty.task_queue,
+        "workflows": [RunWorkflow, sessions] if duty.workflows else [],
         # No workflow code but ours runs here; imports and lint keep it deterministic, and the
         # sandbox would take a third of the CPU of a short Run (ARCHITECTURE.md).
-        workflow_runner=Runner(),
-        max_heartbeat_throttle_interval=HEARTBEAT_THROTTLE,
-        default_heartbeat_throttle_interval=HEARTBEAT_THROTTLE,
-        graceful_shutdown_timeout=timedelta(seconds=settings.grace_s),
-        deployment_config=versioned,
-        # Process ids come again, in containers at once: what polls is to be told apart.
-        identity=f"{client.identity}-{secrets.token_hex(3)}",
-    )
-
-
-def _mcp_servers(
-    registry: Registry, executed: Callable[[AnyTool], ToolActivity]
-) -> "McpServers | None":
-    if not registry.mcp_servers():
-        return None
-    from perdure.activities.mcp.servers import McpServers
-
-    return McpServers(registry, executed)
+        "workflow_runner": Runner(),
+        "tuner": tuner(settings),
+        # How fast a cancel comes in; the SDK's default of 30 s would delay it by as much.
+        "max_heartbeat_throttle_interval": timedelta(seconds=settings.heartbeat_s),
+        "default_heartbeat_throttle_interval": timedelta(seconds=settings.heartbeat_s),
+        "graceful_shutdown_timeout": timedelta(seconds=settings.grace_s),
+        "deployment_config": versioned,
+    }
+    return options if duty.executes else options | WORKFLOWS_ONLY
 
 
 def chat_client(settings: Settings) -> ChatClient:
@@ -174,24 +178,25 @@ async def serve(settings: Settings, stopped: asyncio.Event, ready: Callable[[], 
     Raises:
         PerdureError: When the worker can't start, or can't go on.
     """
-    registry = Registry.load(settings.agents)
-    chat = chat_client(settings)
+    registry = Registry.load(settings.agents if runs_agents(settings) else [])
+    chat = chat_client(settings) if calls_models(settings) else None
     client = await connect(settings)
     await register_search_attributes(client)
     worker = build(client, registry, chat, settings)
-    identity = worker.config()["identity"] or ""
-    watch = Watch(client, settings.task_queue, identity, settings.give_up_s)
+    give_up_s = settings.give_up_s
+    watch = Watch(client, worker.duties, worker.identity, give_up_s, worker.may_be_full)
     with _health(settings, watch):
         working = asyncio.create_task(worker.run())
         watching = asyncio.create_task(watch.run())
         stopping = asyncio.create_task(stopped.wait())
-        opening = asyncio.create_task(_opened(client, registry, settings, watch, ready))
+        opening = asyncio.create_task(_opened(client, worker, settings, watch, ready))
         await asyncio.wait({working, watching, stopping}, return_when=asyncio.FIRST_COMPLETED)
         opening.cancel()
         watch.drain()
         log.info("Stopping; running Steps get %g s.", settings.grace_s)
         await _drained(worker, working, settings.grace_s)
-    await chat.close()
+    if chat is not None:
+        await chat.close()
     if working.done() and working.exception():
         raise EngineUnavailable(f"The worker failed: {working.exception()}") from None
     if watching.done():
@@ -200,24 +205,29 @@ async def serve(settings: Settings, stopped: asyncio.Event, ready: Callable[[], 
 
 async def _opened(
     client: Client,
-    registry: Registry,
+    worker: Fleet,
     settings: Settings,
     watch: Watch,
     ready: Callable[[], object],
 ) -> None:
     await watch.polling.wait()
-    if settings.build_id and not await make_first_current(client, settings):
+    if any(duty.workflows for duty in worker.duties) and settings.build_id:
+        await _version_opened(client, settings)
+    log.info("Worker ready: %s.", "; ".join(map(str, worker.duties)))
+    ready()
+
+
+async def _version_opened(client: Client, settings: Settings) -> None:
+    if not await make_first_current(client, settings):
         log.warning(
             "No version is current, so no new Run starts. Choose one: temporal worker deployment "
             "set-current-version --deployment-name %s --build-id %s",
             settings.deployment_name,
             settings.build_id,
         )
-    log.info("Worker ready: task queue %r, agents %s.", settings.task_queue, registry.names())
-    ready()
 
 
-async def _drained(worker: Worker, working: "asyncio.Task[None]", grace_s: float) -> None:
+async def _drained(worker: Fleet, working: "asyncio.Task[None]", grace_s: float) -> None:
     """Stop polling and wait for what runs, but not for ever: a tool may ignore that it is told."""
     closing = asyncio.create_task(worker.shutdown())
     done, _ = await asyncio.wait({working}, timeout=grace_s + LEFT_BEHIND_S)
@@ -242,13 +252,18 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="perdure worker", description="Serve agents.")
     parser.add_argument("--agents", action="append", help="module or file; may be repeated")
     parser.add_argument("--health-port", type=int, help="serve /healthz and /readyz there")
+    parser.add_argument("--role", choices=ROLES, help="what it does; everything by default")
+    parser.add_argument("--tool-queue", help="execute the tools of this task queue, nothing else")
     parser.add_argument("--child", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
-    settings = configured(Redactor)
-    if options.agents:
-        settings.agents = options.agents
-    if options.health_port is not None:
-        settings.health_port = options.health_port
+    given = {
+        "agents": options.agents,
+        "health_port": options.health_port,
+        "worker_role": options.role,
+        "tool_queue": options.tool_queue,
+    }
+    update = {name: value for name, value in given.items() if value is not None}
+    settings = configured(Redactor).model_copy(update=update)
     ready = partial(tell_parent, "ready") if options.child else bool
     serving = partial(serve, settings, ready=ready)
     asyncio.run(run_process(serving, child=options.child))

@@ -14,7 +14,7 @@ from typing import Any, get_args
 from urllib.parse import urlsplit
 
 from perdure.agents.approval import ApprovalRule
-from perdure.agents.tool import NAME_LENGTH
+from perdure.agents.tool import NAME_LENGTH, checked_task_queue
 from perdure.runs.errors import ConfigurationError
 from perdure.runs.policy import Effect
 
@@ -62,6 +62,9 @@ class McpServer:
     """Which calls wait for a person's yes; the agent's own rule holds as well."""
     timeout_s: float | None = field(default=None, kw_only=True)
     """Seconds that one call may take; the agent's, else 60, when not given."""
+    task_queue: str | None = field(default=None, kw_only=True)
+    """Temporal task queue whose workers execute its tools, as of a tool. The workers that call
+    models list them, so they have to reach the server as well."""
     start_timeout_s: float = field(default=30.0, kw_only=True)
     """Seconds until the server has started and listed its tools."""
     optional: bool = field(default=False, kw_only=True)
@@ -74,6 +77,7 @@ class McpServer:
                 hint="Use up to 31 letters, digits, - and single _.",
             )
         self._check_names()
+        checked_task_queue(self.task_queue)
         for of, effect in self.effects.items():
             if effect not in get_args(Effect):
                 raise self._refused(

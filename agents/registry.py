@@ -125,8 +125,17 @@ class Registry:
 
     def mcp_servers(self) -> dict[str, McpServer]:
         """Return the MCP servers of all agents, by name; two agents may share one."""
-        agents = [agent for agent, _ in self._agents.values()]
-        return {each.name: each for agent in agents for each in agent.mcp_servers}
+        return {each.name: each for each in self.mcp_uses()}
+
+    def mcp_uses(self) -> list[McpServer]:
+        """Return the MCP servers as each agent declares them: one that two share stands twice."""
+        return [each for agent, _ in self._agents.values() for each in agent.mcp_servers]
+
+    def task_queues(self) -> set[str]:
+        """Return the task queues that tools name, those of MCP servers included."""
+        named = {each.task_queue for each in self.mcp_uses()}
+        named |= {each.policy.task_queue for each in self.tools().values()}
+        return {queue for queue in named if queue is not None}
 
     def tools(self) -> dict[str, AnyTool]:
         """Return the functions among the Python tools of all agents, by name."""

@@ -34,7 +34,7 @@ class Tool(Generic[P, R]):
         name: As the model and the Temporal UI know it.
         description: The docstring, without its sections.
         schema: The tool as the `tools` entry of a Chat Completions request.
-        policy: Effect, timeout and attempts.
+        policy: Effect, timeout, attempts and task queue.
         approval: Which calls wait for a person's yes.
     """
 
@@ -116,6 +116,7 @@ def tool(
     effect: Effect = "unsafe",
     timeout_s: float | None = None,
     approval: ApprovalRule | None = None,
+    task_queue: str | None = None,
 ) -> Callable[[Callable[P, R]], Tool[P, R]]: ...
 
 
@@ -127,6 +128,7 @@ def tool(
     effect: Effect = "unsafe",
     timeout_s: float | None = None,
     approval: ApprovalRule | None = None,
+    task_queue: str | None = None,
 ) -> Tool[P, R] | Callable[[Callable[P, R]], Tool[P, R]]:
     """Make a tool of a typed function, sync or async.
 
@@ -141,16 +143,39 @@ def tool(
             may be run again is, up to three times in all; then the model is told.
         approval: Which calls wait for a person's yes: True for all, or a function of the call that
             returns True or the reason. The agent's own rule holds as well.
+        task_queue: Temporal task queue whose workers execute it (`perdure worker --tool-queue`):
+            for what needs a graphics card, or stands in another network. The Run's own, when not
+            given. When no worker takes a call in ten minutes, the model is told.
 
     Raises:
-        ConfigurationError: When the name or a parameter can't be given to a model.
+        ConfigurationError: When the name or a parameter can't be given to a model, or there can't
+            be such a task queue.
     """
-    policy = ToolPolicy(effect=effect, timeout_s=timeout_s, max_attempts=ATTEMPTS[effect])
+    policy = ToolPolicy(
+        effect=effect,
+        timeout_s=timeout_s,
+        max_attempts=ATTEMPTS[effect],
+        task_queue=checked_task_queue(task_queue),
+    )
 
     def decorate(function: Callable[P, R]) -> Tool[P, R]:
         return Tool(function, name or _name_of(function), policy, approval)
 
     return decorate if function is None else decorate(function)
+
+
+def checked_task_queue(name: str | None) -> str | None:
+    """Return the name of a task queue.
+
+    Raises:
+        ConfigurationError: When it can't have that name.
+    """
+    if name is not None and not is_valid_id(name):
+        raise ConfigurationError(
+            f"A task queue can't be named {name!r}.",
+            hint="Use 1 to 128 letters, digits and . _ : @ -, a letter or digit first.",
+        )
+    return name
 
 
 def _name_of(function: Callable[..., Any]) -> str:

@@ -1,7 +1,7 @@
 """Looking at a Run as it stands: from the history of its latest execution, and what is pending."""
 
 import contextlib
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from pydantic import computed_field
@@ -24,6 +24,9 @@ from perdure.runs.ids import step_of
 from perdure.runs.run import Run
 from perdure.runs.status import WaitingOn
 from perdure.sessions.contract import REPORT_MEMO, workflow_id
+
+TAKEN_AT_ONCE = timedelta(seconds=3)
+"""A Step that no worker has taken for so long waits for one; two clocks may differ by less."""
 
 
 async def describe(client: Client, run_id: str) -> WorkflowExecutionDescription:
@@ -97,7 +100,7 @@ async def latest(client: Client, run_id: str) -> Run:
     run = projection.run
     if run.status.is_terminal:
         return run
-    waiting = await _in_queue(client, run) or _retrying(description) or _with_children(run)
+    waiting = await _in_queue(client, run) or _pending_on(description) or _with_children(run)
     return run if waiting is None else run.model_copy(update={"waiting_on": waiting})
 
 
@@ -142,13 +145,21 @@ async def ended(client: Client, run_id: str) -> Run:
             return run
 
 
-def _retrying(description: WorkflowExecutionDescription) -> WaitingOn | None:
-    """Return that the Run waits for the next attempt of a Step, if that is all it does."""
+def _pending_on(description: WorkflowExecutionDescription) -> WaitingOn | None:
+    """Return that the Run waits for a Step to be tried again, or begun, if that is all it does."""
     pending = description.raw_description.pending_activities
-    waiting = [info for info in pending if _waits_to_retry(info)]
-    if not waiting or len(waiting) < len(pending):
+    scheduled = PendingActivityState.PENDING_ACTIVITY_STATE_SCHEDULED
+    if not pending or any(info.state != scheduled for info in pending):
         return None
-    info = min(waiting, key=lambda each: each.scheduled_time.ToNanoseconds())
+    info = min(pending, key=lambda each: each.scheduled_time.ToNanoseconds())
+    since = info.scheduled_time.ToDatetime(UTC)
+    if datetime.now(UTC) - since < TAKEN_AT_ONCE:
+        return _retrying(info) if info.attempt > 1 else None
+    step = f"Step {info.activity_id} ({info.activity_type.name})"
+    return WaitingOn(type="worker", since=since, detail=f"no worker has taken {step} yet")
+
+
+def _retrying(info: PendingActivityInfo) -> WaitingOn:
     failure = info.last_failure
     code = failure.application_failure_info.type or "worker_lost"
     return WaitingOn(

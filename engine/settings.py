@@ -38,6 +38,9 @@ EXAMPLE_AGENTS = "perdure.examples.assistant.agent"
 """What a worker serves when nothing is named: the agent of the README."""
 
 
+Role = Literal["all", "workflows", "activities"]
+"""Of a worker; `engine/roles.py` says what each does."""
+
 SECRET_PREFIX = "perdure_secret_"  # noqa: S105 - a name
 
 
@@ -70,13 +73,16 @@ class Settings(BaseSettings):
     by workers only, and masked in what tools return, raise or say."""
     grace_s: NonNegativeFloat = 10.0
     """Seconds that Steps get to end in when their worker is stopped."""
+    heartbeat_s: float = Field(0.2, ge=0.05, le=3)
+    """Seconds between two heartbeats of a Step at least: how long a cancel, and words without Redis,
+    may be under way. Each heartbeat is a call, and on Temporal Cloud an action that is paid for."""
     give_up_s: PositiveFloat = 300.0
     """Seconds without Temporal after which a worker exits, so that something restarts it."""
     health_port: int | None = Field(None, ge=0, le=65535)
     """Where a worker serves `/healthz` and `/readyz`; nowhere when not set."""
     health_host: str = "127.0.0.1"
     """The address that this port is opened on; `0.0.0.0` lets other machines look."""
-    worker_role: Literal["all", "workflows", "activities"] = "all"
+    worker_role: Role = "all"
     """What a worker does: `workflows` decides, `activities` calls models and tools; `all` does
     both, and serves the task queues that tools name."""
     tool_queue: str | None = None

@@ -65,6 +65,7 @@ async def stack(settings: Settings, say: Say, *, http: bool) -> AsyncIterator[St
         environment = dict(os.environ)
         environment |= await parts.enter_async_context(provider(settings, say))
         environment["PERDURE_AGENTS"] = ",".join(settings.agents)
+        environment |= {"PERDURE_WORKER_ROLE": "all", "PERDURE_TOOL_QUEUE": ""}
         patience_s = settings.grace_s + STOP_TIMEOUT_S
         child = _child(["perdure.worker", "--child"], environment, patience_s)
         worker = await parts.enter_async_context(child)

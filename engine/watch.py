@@ -1,10 +1,11 @@
-"""Whether a worker works: Temporal can be reached, and knows of the worker's polls.
+"""Whether a worker works: Temporal can be reached, and knows of all the worker's polls.
 
 What the worker thinks of itself proves nothing: a proxy may answer for Temporal, or swallow
 polls. So the server is asked when it last saw this very worker poll.
 """
 
 import asyncio
+from collections.abc import Callable, Sequence
 from datetime import timedelta
 
 from temporalio.api.enums.v1 import TaskQueueType
@@ -13,18 +14,21 @@ from temporalio.api.workflowservice.v1 import DescribeTaskQueueRequest
 from temporalio.client import Client
 from temporalio.service import RPCError, RPCStatusCode
 
+from perdure.engine.roles import KINDS, Duty
 from perdure.runs.errors import EngineUnavailable
 
 LOOK_EVERY_S = 2.0
 FIRST_LOOKS_EVERY_S = 0.1
 """Until the first poll is seen."""
 ANSWER_WITHIN = timedelta(seconds=5)
-POLLS_LAST_S = 56.0
-"""A poll that finds nothing is repeated after 48 to 57 s (measured, server 1.32), and several go
-on at once; red within a minute of the last one needs a little less than that minute."""
+POLLS_LAST_S = 57.5
+"""A poll that finds nothing is repeated after 48 to 60 s (measured, server 1.32), and five or more
+go on at once; red within a minute of the last one needs a little less than that minute."""
 NOT_ALLOWED = (RPCStatusCode.PERMISSION_DENIED, RPCStatusCode.UNIMPLEMENTED)
 """Temporal answers, but does not say who polls."""
-KINDS = (TaskQueueType.TASK_QUEUE_TYPE_WORKFLOW, TaskQueueType.TASK_QUEUE_TYPE_ACTIVITY)
+
+Poll = tuple[str, TaskQueueType.ValueType]
+"""A task queue, and what it is polled for."""
 
 
 class Watch:
@@ -32,18 +36,28 @@ class Watch:
 
     Args:
         client: Connected.
-        task_queue: What the worker polls.
+        duties: What the worker polls.
         identity: Under which it polls; no other process has it.
         give_up_s: How long nothing may work.
+        may_be_full: Tells whether the worker may have no room for another Step: then it polls for
+            none, and that Temporal answers is all there is to see.
     """
 
-    def __init__(self, client: Client, task_queue: str, identity: str, give_up_s: float) -> None:
+    def __init__(
+        self,
+        client: Client,
+        duties: Sequence[Duty],
+        identity: str,
+        give_up_s: float,
+        may_be_full: Callable[[], bool] = lambda: False,
+    ) -> None:
         self.polling = asyncio.Event()
-        """Set once Temporal has seen a poll."""
+        """Set once Temporal has seen every poll."""
         self._client = client
-        self._task_queue = task_queue
+        self._polls = [(duty.task_queue, kind) for duty in duties for kind in duty.polls]
         self._identity = identity
         self._give_up_s = give_up_s
+        self._may_be_full = may_be_full
         self._problem: str | None = "It has not polled yet."
         self._draining = False
         self._last_poll = 0
@@ -79,26 +93,30 @@ class Watch:
 
     async def _look(self) -> str | None:
         try:
-            last = max([await self._last_poll_of(kind) for kind in KINDS])
+            seen = {poll: await self._last_poll_of(poll) for poll in self._polls}
         except RPCError as exc:
             if exc.status in NOT_ALLOWED:
                 return None
             return f"Temporal does not answer ({exc.status.name.lower()})."
         # Two clocks: only that the server's goes on is read from it.
-        if last > self._last_poll:
-            self._last_poll, self._seen_at = last, _now()
-        if not last:
-            return "Temporal has not seen it poll."
+        if max(seen.values()) > self._last_poll:
+            self._last_poll, self._seen_at = max(seen.values()), _now()
+        if self._may_be_full():
+            return None
+        for (task_queue, kind), at in seen.items():
+            if not at:
+                return f"Temporal has not seen it poll {task_queue!r} for {KINDS[kind]}."
         age_s = _now() - self._seen_at
         return (
             None if age_s <= POLLS_LAST_S else f"Temporal has not seen it poll for {age_s:.0f} s."
         )
 
-    async def _last_poll_of(self, kind: TaskQueueType.ValueType) -> int:
-        """Return when the server last saw a poll of ours, on its own clock; 0 for never."""
+    async def _last_poll_of(self, poll: Poll) -> int:
+        """Return when the server last saw such a poll of ours, on its own clock; 0 for never."""
+        task_queue, kind = poll
         request = DescribeTaskQueueRequest(
             namespace=self._client.namespace,
-            task_queue=TaskQueue(name=self._task_queue),
+            task_queue=TaskQueue(name=task_queue),
             task_queue_type=kind,
         )
         response = await self._client.workflow_service.describe_task_queue(

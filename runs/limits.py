@@ -157,6 +157,10 @@ class RateLimit(Frozen, extra="forbid"):
 
 
 DEFAULT_TOOL_S = 60.0
+TAKEN_WITHIN_S = 600.0
+"""Until a worker takes a call of a tool that has a task queue of its own: longer than a machine
+takes to start, and than a deployment. Of the Run's own task queue there is no such limit: without
+workers there, nothing could go on with the Run anyway."""
 DEFAULT_ACTION_S = 7 * 24 * 3600.0
 MAX_AGENT_DEPTH = 5
 """Runs below one another: agents that call agents."""

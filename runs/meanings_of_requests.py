@@ -85,9 +85,9 @@ OF_REQUESTS: dict[ErrorCode, tuple[str, Retried, str]] = {
         "Start it with `perdure dev`, or set TEMPORAL_ADDRESS.",
     ),
     ErrorCode.NO_WORKER: (
-        "No worker polls the task queue.",
+        "No worker polls the task queue, or none of a tool's own took a call in ten minutes.",
         "no",
-        "Start one with `perdure worker` or `perdure dev`.",
+        "Start one with `perdure worker` or `perdure dev`; for a tool's, add `--tool-queue`.",
     ),
     ErrorCode.CONFIGURATION: (
         "What was configured can't work.",

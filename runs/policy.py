@@ -51,3 +51,5 @@ class ToolPolicy(Frozen):
     """The agent that is called, or that goes on."""
     approval: Approval | None = Field(None, exclude_if=is_nothing)
     """Set when a person is to approve the call before it is executed."""
+    task_queue: str | None = Field(None, exclude_if=is_nothing)
+    """Whose workers execute it; those of the Run's own task queue, when not given."""

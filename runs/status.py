@@ -72,7 +72,7 @@ class StopReason(StrEnum):
 class WaitingOn(Frozen):
     """What a running Run waits for; nobody should have to ask why a Run sits there."""
 
-    type: Literal["approval", "input", "retry", "queue", "pause", "child", "limit"]
+    type: Literal["approval", "input", "retry", "queue", "pause", "child", "limit", "worker"]
     since: datetime | None = None
     expires_at: datetime | None = None
     """When the wait ends by itself; for a retry, when the next attempt starts."""

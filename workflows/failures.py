@@ -5,6 +5,7 @@ ask here, so both record the same error.
 """
 
 from perdure.runs.errors import ErrorCode, RunError, error
+from perdure.runs.limits import TAKEN_WITHIN_S
 from perdure.runs.policy import ToolPolicy
 from perdure.runs.usage import Usage
 from temporalio.exceptions import (
@@ -72,10 +73,14 @@ def application_error(exc: ApplicationError) -> RunError:
 
 
 def _timed_out(exc: TimeoutError, policy: ToolPolicy | None) -> RunError:
-    if exc.type in (TimeoutType.HEARTBEAT, TimeoutType.SCHEDULE_TO_START):
+    if exc.type is TimeoutType.HEARTBEAT:
         return _lost(policy, "its worker died")
     if policy is None:
         return error(ErrorCode.LLM_TIMEOUT, retryable=True)
+    if exc.type is TimeoutType.SCHEDULE_TO_START:
+        where = f"the task queue {policy.task_queue!r}"
+        told = f"No worker of {where} took the call in {TAKEN_WITHIN_S:g} s; it was not executed."
+        return error(ErrorCode.NO_WORKER, told)
     how = f"it did not end in {policy.timeout_s or 0:g} s"
     if policy.effect == "unsafe":
         return _unknown(how)

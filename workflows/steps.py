@@ -10,7 +10,7 @@ from typing import cast
 
 from perdure.runs import contract
 from perdure.runs.contract import CancelRequest, ModelRequest, ToolRequest
-from perdure.runs.limits import DEFAULT_HEARTBEAT_S, DEFAULT_TOOL_S
+from perdure.runs.limits import DEFAULT_HEARTBEAT_S, DEFAULT_TOOL_S, TAKEN_WITHIN_S
 from perdure.runs.retries import MAX_ATTEMPTS
 from perdure.runs.steps import ModelReply, ToolCall, ToolReply
 from perdure.runs.usage import Usage
@@ -65,12 +65,15 @@ def start_tool(
     request: ToolRequest, call: ToolCall, heartbeat_s: float | None
 ) -> workflow.ActivityHandle[ToolReply]:
     """Start the execution of a tool call, as its tool's policy says."""
+    queue = call.policy.task_queue
     handle = workflow.start_activity(
         contract.TOOL_PREFIX + request.name,
         request,
+        task_queue=queue,
         result_type=ToolReply,
         activity_id=str(request.step),
         summary=_call_summary(request),
+        schedule_to_start_timeout=timedelta(seconds=TAKEN_WITHIN_S) if queue else None,
         start_to_close_timeout=timedelta(seconds=call.policy.timeout_s or DEFAULT_TOOL_S),
         heartbeat_timeout=timedelta(seconds=heartbeat_s or DEFAULT_HEARTBEAT_S),
         retry_policy=RetryPolicy(maximum_attempts=call.policy.max_attempts),

@@ -51,7 +51,12 @@ class McpTool(Tool[..., Any]):
         super().__init__(
             _nothing,
             server.model_name(declared.name),
-            ToolPolicy(effect=effect, timeout_s=server.timeout_s, max_attempts=ATTEMPTS[effect]),
+            ToolPolicy(
+                effect=effect,
+                timeout_s=server.timeout_s,
+                max_attempts=ATTEMPTS[effect],
+                task_queue=server.task_queue,
+            ),
             server.approval,
         )
         self.server = server

@@ -16,6 +16,7 @@ from perdure.client.cli.start import start
 from perdure.client.continuing import Fork
 from perdure.client.listing import RunFilter
 from perdure.engine.connect import leave
+from perdure.engine.settings import Role
 from perdure.runs.events import CancelMode
 from perdure.runs.limits import Limits
 from perdure.runs.status import RunStatus
@@ -243,9 +244,14 @@ def worker(
     health_port: Annotated[
         int | None, typer.Option(help="Serve /healthz and /readyz on this port.")
     ] = None,
+    role: Annotated[Role | None, typer.Option(help="What it does: everything by default.")] = None,
+    tool_queue: Annotated[
+        str | None, typer.Option(help="Execute the tools of this task queue, nothing else.")
+    ] = None,
 ) -> None:
     """Run a worker that serves agents. SIGTERM or Ctrl-C lets it drain, a second one ends it."""
-    local.worker(local.with_agents(settings(), agents), health_port)
+    options = {"--health-port": health_port, "--role": role, "--tool-queue": tool_queue}
+    local.worker(local.with_agents(settings(), agents), options)
 
 
 @app.command()

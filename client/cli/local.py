@@ -4,7 +4,7 @@ import asyncio
 import os
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import NoReturn
 
 from rich.text import Text
@@ -88,13 +88,19 @@ async def demo(settings: Settings, question: str, *, keep: bool) -> int:
     return exit_of(run)
 
 
-def worker(settings: Settings, health_port: int | None) -> None:
-    """Become a worker: this process is replaced, so that signals reach the worker itself."""
+def worker(settings: Settings, options: Mapping[str, object]) -> None:
+    """Become a worker: this process is replaced, so that signals reach the worker itself.
+
+    Args:
+        settings: Which agents it has.
+        options: Others that the command line gives, by name; none that are None.
+    """
     command = [sys.executable, "-m", "perdure.worker"]
     for source in settings.agents:
         command += ["--agents", source]
-    if health_port is not None:
-        command += ["--health-port", str(health_port)]
+    for name, value in options.items():
+        if value is not None:
+            command += [name, str(value)]
     os.execv(sys.executable, command)  # noqa: S606 - our own interpreter
 
 

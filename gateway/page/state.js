@@ -49,7 +49,7 @@ export class RunState {
     const { run, drafts } = this;
     if (run.is_terminal) return null;
     const told = run.waiting_on;
-    if (told && !["retry", "child"].includes(told.type)) return told;
+    if (told && !["retry", "child", "worker"].includes(told.type)) return told;
     const running = run.steps.filter((step) => step.status === "running");
     for (const { number } of running) {
       const { at, reason, attempt } = drafts.get(number)?.retrying ?? {};
@@ -58,6 +58,7 @@ export class RunState {
       }
     }
     if (told?.type === "retry" && running.length && Date.parse(told.expires_at) > Date.now()) return told;
+    if (told?.type === "worker" && running.length && !running.some(({ number }) => drafts.has(number))) return told;
     const children = running.filter((step) => step.child_run_id);
     if (!children.length || children.length < running.length) return null;
     return { type: "child", since: children[0].started_at, detail: children.map((step) => step.child_run_id).join(", ") };
@@ -181,7 +182,7 @@ function stepEnded(state, event, failed) {
     run.usage.complete = false;
   }
   Object.assign(run, { total_tokens: run.usage.total_tokens, total_cost: run.usage.cost });
-  if (["child", "retry"].includes(run.waiting_on?.type)) run.waiting_on = null;
+  if (["child", "retry", "worker"].includes(run.waiting_on?.type)) run.waiting_on = null;
   state.drafts.delete(step.number);
   return [state.owner(step.number)];
 }

@@ -16,11 +16,10 @@ def workers(engine: Engine, *arguments: str) -> Worker:
     """Return what starts a worker process for a test's task queue; settings come as keywords."""
 
     def start(**settings: str) -> AbstractAsyncContextManager[Process]:
-        env = {
-            "PERDURE_TASK_QUEUE": engine.task_queue,
-            "OPENAI_BASE_URL": engine.model.base_url,
-            "OPENAI_API_KEY": "test-key-1234",
-        }
+        env = {"PERDURE_TASK_QUEUE": engine.task_queue}
+        # Workers that call no models have to do without.
+        if settings.get("worker_role") != "workflows" and "tool_queue" not in settings:
+            env |= {"OPENAI_BASE_URL": engine.model.base_url, "OPENAI_API_KEY": "test-key-1234"}
         named = {f"PERDURE_{name.upper()}": value for name, value in settings.items()}
         return perdure("worker", "--agents", AGENTS, *arguments, env=env | named)
 

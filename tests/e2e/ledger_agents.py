@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import os
 import time
 from pathlib import Path
 
@@ -56,4 +57,17 @@ async def insist(ledger: str, entry: str) -> str:
     return f"recorded {entry}"
 
 
+@tool(effect="read", task_queue=os.environ.get("PERDURE_TASK_QUEUE", "test") + "-tools")
+def render(what: str) -> str:
+    """Do what only some machines can."""
+    return f"rendered {what}"
+
+
+@tool(effect="read")
+def version() -> str:
+    """Tell the version of the worker that executes this."""
+    return os.environ.get("PERDURE_BUILD_ID", "")
+
+
+painter = Agent(name="painter", tools=[look, pay, render, version])
 clerk = Agent(name="clerk", instructions="Keep the books.", tools=[look, pay, transfer, insist])

@@ -30,6 +30,12 @@ async def fail(reason: str) -> str:
     raise ValueError(reason)
 
 
+@tool(effect="read", task_queue="record-elsewhere")
+def elsewhere() -> str:
+    """Tell where."""
+    return "elsewhere"
+
+
 AGENT = Agent(name="adder", instructions="Add.", tools=[add, fail])
 STUBBORN = Agent(
     name="stubborn",
@@ -38,7 +44,8 @@ STUBBORN = Agent(
     retries={ErrorCode.LLM_UNAVAILABLE: RetryRule(max_attempts=2)},
 )
 NARROW = Agent(name="narrow", tools=[add], context_window=100)
-AGENTS = (AGENT, STUBBORN, NARROW, *PEOPLE_AGENTS, *OUTPUT_AGENTS)
+FAR = Agent(name="far", tools=[elsewhere])
+AGENTS = (AGENT, STUBBORN, NARROW, FAR, *PEOPLE_AGENTS, *OUTPUT_AGENTS)
 TURNS = 60
 """Several times what the recording server lets a history grow to."""
 
@@ -47,6 +54,11 @@ async def parallel_tools(engine: Engine) -> str:
     calls = [call("add", {"a": n, "b": n}) for n in range(5)]
     engine.model.script([tool_calls(*calls), text("Done.")])
     return await engine.start("adder")
+
+
+async def called_on_another_task_queue(engine: Engine) -> str:
+    engine.model.script([tool_calls(call("elsewhere", {})), text("Done.")])
+    return await engine.start("far")
 
 
 async def failing_and_rejected_calls(engine: Engine) -> str:
@@ -239,6 +251,7 @@ KINDS: dict[str, Callable[[Engine], Awaitable[str]]] = {
     each.__name__: each
     for each in (
         parallel_tools,
+        called_on_another_task_queue,
         failing_and_rejected_calls,
         retried_model_call,
         failed_model_call,

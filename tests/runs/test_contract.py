@@ -285,6 +285,7 @@ def test_statuses_of_steps_and_calls_and_what_a_run_waits_for_are_frozen() -> No
         "pause",
         "child",
         "limit",
+        "worker",
     )
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from temporalio import activity
 
+import perdure.activities.agent_activities as making
 import perdure.worker as real
 from perdure.activities.heartbeat import heartbeats
 from perdure.activities.tool import Surroundings, ToolActivity, tool_activity
@@ -48,6 +49,6 @@ def _start_tool(request: ToolRequest, call: ToolCall, heartbeat_s: float | None)
 start_tool = steps.start_tool
 
 if __name__ == "__main__":
-    real.tool_activity = _doomed  # type: ignore[attr-defined]
+    making.tool_activity = _doomed
     steps.start_tool = _start_tool
     real.main()
