@@ -1,5 +1,5 @@
 # Needs python3 (3.11 or newer), pip and make. Everything else comes from requirements.lock; tests
-# that need redis-server or chromium are skipped where these are not installed.
+# that need redis-server, chromium or promtool are skipped where these are not installed.
 
 PYTHON ?= python3
 VENV := .venv
@@ -17,7 +17,7 @@ SHARED := --numprocesses 2 --tb native
 
 # Files with parts that are made from the code, between cog's marks.
 GENERATED := ARCHITECTURE.md docs/errors.md docs/events.md docs/endings.md docs/cli.md \
-  docs/configuration.md docs/http.md docs/logs.md
+  docs/configuration.md docs/http.md docs/logs.md docs/metrics.md
 
 .PHONY: help demo dev test check format bench chaos effects histories docs lock clean
 

@@ -44,6 +44,7 @@ from perdure.engine.process import configured, run_process, tell_parent
 from perdure.engine.redis import redis_of
 from perdure.engine.roles import ROLES, Duty, calls_models, duties, runs_agents
 from perdure.engine.runner import Runner
+from perdure.engine.runtime import start_runtime
 from perdure.engine.settings import Settings
 from perdure.engine.stored_text import StoredTexts
 from perdure.engine.watch import Watch
@@ -180,6 +181,7 @@ async def serve(settings: Settings, stopped: asyncio.Event, ready: Callable[[], 
     """
     registry = Registry.load(settings.agents if runs_agents(settings) else [])
     chat = chat_client(settings) if calls_models(settings) else None
+    start_runtime(settings.metrics_host, settings.metrics_port, "PERDURE_METRICS_PORT")
     client = await connect(settings)
     await register_search_attributes(client)
     worker = build(client, registry, chat, settings)
@@ -252,6 +254,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="perdure worker", description="Serve agents.")
     parser.add_argument("--agents", action="append", help="module or file; may be repeated")
     parser.add_argument("--health-port", type=int, help="serve /healthz and /readyz there")
+    parser.add_argument("--metrics-port", type=int, help="serve /metrics for Prometheus there")
     parser.add_argument("--role", choices=ROLES, help="what it does; everything by default")
     parser.add_argument("--tool-queue", help="execute the tools of this task queue, nothing else")
     parser.add_argument("--child", action="store_true", help=argparse.SUPPRESS)
@@ -259,6 +262,7 @@ def main() -> None:
     given = {
         "agents": options.agents,
         "health_port": options.health_port,
+        "metrics_port": options.metrics_port,
         "worker_role": options.role,
         "tool_queue": options.tool_queue,
     }

@@ -6,6 +6,7 @@ raises `Unusable`. No secrets are taken out here, except where text is cut.
 
 import asyncio
 import json
+import time
 from collections.abc import AsyncIterator, Awaitable
 from contextlib import suppress
 from typing import Any, TypeVar
@@ -173,6 +174,8 @@ class AnswerReader:
         self._answer.feed(chunk)
         if self._answer.failure is not None:
             raise Unusable(self._answer.failure)
+        if self._answer.first_at is None:
+            self._answer.first_at = time.monotonic()
         if self._answer.size > self._answer.max_bytes:
             why = f"The model's answer has more than {self._answer.max_bytes:,} bytes."
             raise Unusable(error(ErrorCode.MAX_OUTPUT, why))

@@ -7,6 +7,8 @@ from datetime import timedelta
 from temporalio import activity
 from temporalio.exceptions import ApplicationError, ApplicationErrorCategory
 
+from perdure.activities import metered
+from perdure.runs import metrics
 from perdure.runs.errors import ErrorCode, RunError
 from perdure.runs.retries import JITTER, RETRIES, RetryRule
 
@@ -83,6 +85,8 @@ def policed(
 
 
 def _failure(why: RunError, retried_in_s: float | None) -> ApplicationError:
+    if retried_in_s is not None:
+        metered.record(metrics.ATTEMPTS_RETRIED, 1, kind="model", code=why.code.value)
     return ApplicationError(
         why.message,
         why.model_dump(mode="json"),

@@ -18,6 +18,11 @@ class ByteLru(Generic[V]):
         self._bytes = 0
         self._entries: OrderedDict[str, tuple[V, int]] = OrderedDict()
 
+    @property
+    def size(self) -> int:
+        """What all values take together."""
+        return self._bytes
+
     def get(self, name: str) -> V | None:
         """Return what is kept under a name, if it is still there."""
         if name not in self._entries:

@@ -2,6 +2,7 @@
 
 import asyncio
 import sys
+import time
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
@@ -11,6 +12,7 @@ from temporalio import activity
 from temporalio.client import WorkflowHandle
 from temporalio.exceptions import ApplicationError
 
+from perdure.activities import metered
 from perdure.activities.answering import Answering, Call, Outcome
 from perdure.activities.chat_client import ChatClient
 from perdure.activities.checking import Checks
@@ -33,7 +35,7 @@ from perdure.activities.transcripts import Transcripts
 from perdure.activities.verdicts import JudgeUnavailable
 from perdure.agents.agent import Agent
 from perdure.agents.registry import Registry
-from perdure.runs import contract
+from perdure.runs import contract, metrics
 from perdure.runs.codes import UNKNOWN_USAGE
 from perdure.runs.contract import (
     ModelRequest,
@@ -111,7 +113,9 @@ class ModelActivities:
         model = request.model or models[0]
         run_id = activity.info().workflow_id or ""
         request = await self._schemas.completed(request, _output_schema)
-        transcript = await self.transcripts.load(run_id, request, _page)
+        reading = metered.Reading(_page)
+        transcript = await self.transcripts.load(run_id, request, reading)
+        self._count(request, is_hit=not reading.has_read)
         terms = terms_of(agent, request, model)
         call = Call(agent, request, model, terms, Progress.before(), agent)
         async with heartbeats(lambda: _waiting(call)):
@@ -180,8 +184,11 @@ class ModelActivities:
             who=activity.info().workflow_id or "",
         )
         longest = call.terms.limits.max_output_bytes or MAX_REPLY_BYTES
+        came = time.monotonic()
         async with turn:
-            return await self._chat.ask(body, answer, call.terms.timeouts, longest)
+            metered.record(metrics.PACE, time.monotonic() - came, model=call.model)
+            with metered.timed_request(call.agent.name, call.model, answer):
+                return await self._chat.ask(body, answer, call.terms.timeouts, longest)
 
     async def _equipped(self, call: Call) -> Call:
         if self._tools is None or not call.agent.mcp_servers or call.request.purpose != "turn":
@@ -191,6 +198,12 @@ class ModelActivities:
         except ToolProblem as exc:
             raise failed(exc.why) from None
         return replace(call, offered=offered)
+
+    def _count(self, request: ModelRequest, *, is_hit: bool) -> None:
+        if request.after.count:
+            result = "hit" if is_hit else "miss"
+            metered.record(metrics.TRANSCRIPT_LOADS, 1, result=result)
+        metered.record(metrics.TRANSCRIPT_BYTES, self.transcripts.size)
 
     def _agent(self, name: str) -> Agent:
         agent = self._registry.agent(name)

@@ -95,6 +95,8 @@ class Answer:
     """It came in deltas: a whole message after them only says it all once more."""
     waiting: bool = False
     """The request has not gone out yet."""
+    first_at: float | None = None
+    """When its first piece came, on the clock of `time.monotonic`."""
 
     def feed(self, chunk: Any) -> None:
         """Add one chunk; what is not understood is passed over."""

@@ -11,6 +11,7 @@ from typing import Any
 
 from temporalio import activity
 
+from perdure.activities import metered
 from perdure.activities.checked_calls import argument_refusal
 from perdure.activities.failure import ToolProblem, failed
 from perdure.activities.gate import refusal
@@ -23,7 +24,7 @@ from perdure.activities.transcripts import Transcripts
 from perdure.agents.agent import Agent
 from perdure.agents.context import ToolContext
 from perdure.agents.tool import AnyTool
-from perdure.runs import contract
+from perdure.runs import contract, metrics
 from perdure.runs.contract import ToolRequest
 from perdure.runs.errors import ErrorCode, RunError, StorageUnavailable, ToolRefused, error
 from perdure.runs.files import FileRef, StoredText
@@ -77,7 +78,7 @@ def tool_activity(tool: AnyTool, given: Surroundings) -> ToolActivity:
 
     @activity.defn(name=contract.TOOL_PREFIX + tool.name)
     async def run_tool(request: ToolRequest) -> ToolReply:
-        reply = await replied(request)
+        reply = await metered.timed_tool(tool.name, replied(request))
         given.transcripts.keep_result(ToolMessage(tool_call_id=request.call_id, content=reply.text))
         return reply
 
@@ -209,6 +210,7 @@ def _stopped(tool: AnyTool) -> RunError:
 def _told(why: RunError, attempt: int) -> ToolReply:
     policy = activity.info().retry_policy
     if why.retryable and policy is not None and attempt < policy.maximum_attempts:
+        metered.record(metrics.ATTEMPTS_RETRIED, 1, kind="tool", code=why.code.value)
         raise failed(why) from None
     return _problem(why, attempt)
 

@@ -88,6 +88,11 @@ class Transcripts:
         self.misses = 0
         """Transcripts, or results, that had to be read from the workflow."""
 
+    @property
+    def size(self) -> int:
+        """Memory that transcripts and results take, roughly."""
+        return self._transcripts.size + self._results.size
+
     async def load(self, run_id: str, request: ModelRequest, read: PageReader) -> Transcript:
         """Return the transcript that `request` asks to be continued, its new messages included.
 

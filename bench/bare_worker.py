@@ -10,12 +10,12 @@ from temporalio.worker import UnsandboxedWorkflowRunner, Worker
 from bench.bare import BareWorkflow, nothing
 from perdure.engine.connect import connect
 from perdure.engine.settings import Settings
-from perdure.worker import HEARTBEAT_THROTTLE
 
 
 async def serve(task_queue: str) -> None:
     """Serve until SIGTERM."""
-    stopped = asyncio.Event()
+    stopped, settings = asyncio.Event(), Settings()
+    throttle = timedelta(seconds=settings.heartbeat_s)
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stopped.set)
     worker = Worker(
         await connect(),
@@ -23,9 +23,9 @@ async def serve(task_queue: str) -> None:
         workflows=[BareWorkflow],
         activities=[nothing],
         workflow_runner=UnsandboxedWorkflowRunner(),
-        max_heartbeat_throttle_interval=HEARTBEAT_THROTTLE,
-        default_heartbeat_throttle_interval=HEARTBEAT_THROTTLE,
-        graceful_shutdown_timeout=timedelta(seconds=Settings().grace_s),
+        max_heartbeat_throttle_interval=throttle,
+        default_heartbeat_throttle_interval=throttle,
+        graceful_shutdown_timeout=timedelta(seconds=settings.grace_s),
     )
     async with worker:
         await stopped.wait()

@@ -247,8 +247,9 @@ async def _served(stage: Stage) -> AsyncIterator[_Place]:
         for _ in range(WORKERS):
             await parts.enter_async_context(worker(stage, QUEUE, model.base_url))
         port, metrics = free_port(), free_port()
-        command = sys.executable, "-m", "bench.metered_gateway", str(metrics)
+        command = sys.executable, "-m", "perdure.gateway"
         environment = os.environ | {"PERDURE_TASK_QUEUE": QUEUE, "PERDURE_HTTP_PORT": str(port)}
+        environment["PERDURE_HTTP_METRICS_PORT"] = str(metrics)
         with (stage.folder / "gateway.log").open("ab") as log:
             gateway = await asyncio.create_subprocess_exec(
                 *command, stderr=log, cwd=stage.folder, env=environment

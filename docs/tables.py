@@ -6,11 +6,13 @@
 import ast
 import inspect
 import textwrap
+from pathlib import Path
 from types import UnionType
 from typing import Any, get_args
 
 import click
 import typer.main
+import yaml
 from pydantic import BaseModel
 
 from perdure.client.cli.app import app
@@ -28,8 +30,11 @@ from perdure.runs.deltas import Delta, Reset
 from perdure.runs.errors import MEANINGS
 from perdure.runs.events import Event
 from perdure.runs.limits import DEFAULT_TERMS, DEFAULT_TOOL_S, Limits, Timeouts
+from perdure.runs.metrics import METRICS
 from perdure.runs.retries import RETRIES
 from perdure.runs.status import TRANSITIONS
+
+ALERTS = Path(__file__).parents[1] / "deploy/prometheus/alerts.yml"
 
 
 def errors() -> None:
@@ -144,6 +149,28 @@ def retries() -> None:
     for code, rule in RETRIES.items():
         waits = [f"{rule.delay_s(n):g}" for n in range(1, rule.max_attempts)]
         print(f"| `{code}` | {rule.max_attempts} | {', '.join(waits)} s, up to 20 % more |")
+
+
+def metrics() -> None:
+    """Every metric of ours, by the process that has it."""
+    print("| metric | kind | labels | meaning |\n|---|---|---|---|")
+    for each in METRICS:
+        labels = ", ".join(f"`{label}`" for label in each.labels)
+        process = "gateway" if each.place == "gateway" else "worker"
+        kind = f"{each.kind}, {process}"
+        print(f"| `{each.exported}` | {kind} | {labels} | {each.meaning} |")
+
+
+def alerts() -> None:
+    """Every alert rule, as the file has it."""
+    print("| alert | severity | fires |\n|---|---|---|")
+    for group in yaml.safe_load(ALERTS.read_text())["groups"]:
+        for rule in group["rules"]:
+            name, says = rule["alert"], rule["annotations"]
+            entry = f"[`{name}`]({says['runbook_url'].removeprefix('docs/')})"
+            expr = " ".join(rule["expr"].split()).replace("|", "\\|")
+            held = f", for {rule['for']}" if "for" in rule else ""
+            print(f"| {entry} | {rule['labels']['severity']} | `{expr}`{held} |")
 
 
 def settings() -> None:

@@ -7,8 +7,6 @@ import sys
 from collections.abc import Awaitable, Callable, Iterable
 from typing import NoReturn
 
-from temporalio.runtime import Runtime, TelemetryConfig
-
 from perdure.engine import logs
 from perdure.engine.connect import leave
 from perdure.engine.settings import Settings
@@ -66,7 +64,6 @@ def configured(masking: Masking) -> Settings:
         tell_failure(exc)
         leave(UNAVAILABLE)
     logs.set_up(settings.log_format, settings.log_level, masking(logs.known_secrets(settings)))
-    Runtime.set_default(Runtime(telemetry=TelemetryConfig(logging=logs.core_logging())))
     return settings
 
 

@@ -74,8 +74,8 @@ class Settings(BaseSettings):
     grace_s: NonNegativeFloat = 10.0
     """Seconds that Steps get to end in when their worker is stopped."""
     heartbeat_s: float = Field(0.2, ge=0.05, le=3)
-    """Seconds between two heartbeats of a Step at least: how long a cancel, and words without Redis,
-    may be under way. Each heartbeat is a call, and on Temporal Cloud an action that is paid for."""
+    """Seconds between two heartbeats of a Step at least: how long a cancel may be under way, and
+    words without Redis. Each is a call, and on Temporal Cloud an action that is paid for."""
     give_up_s: PositiveFloat = 300.0
     """Seconds without Temporal after which a worker exits, so that something restarts it."""
     health_port: int | None = Field(None, ge=0, le=65535)

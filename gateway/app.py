@@ -6,6 +6,7 @@ from importlib.metadata import PackageNotFoundError, version
 
 from fastapi import FastAPI
 from temporalio.api.workflowservice.v1 import DescribeNamespaceRequest
+from temporalio.runtime import Runtime
 from temporalio.service import RPCError
 
 from perdure.client.live.watches import Watches
@@ -14,6 +15,7 @@ from perdure.engine.settings import Settings
 from perdure.gateway import problems
 from perdure.gateway.described import describe, name_of
 from perdure.gateway.guard import secure
+from perdure.gateway.metered import Metered
 from perdure.gateway.remembered import Remembered
 from perdure.gateway.routes import (
     actions,
@@ -27,6 +29,7 @@ from perdure.gateway.routes import (
     steering,
     steps,
 )
+from perdure.runs.metering import Instruments
 
 AGENTS_FOR_S = 10.0
 """How long the list of agents is remembered: asking a worker leaves a record in Temporal."""
@@ -64,6 +67,9 @@ def create_app(manager: RunManager, settings: Settings) -> FastAPI:
         app.include_router(each.router)
 
     secure(app, settings)
+    if settings.http_metrics_port is not None:
+        # Around the guard: what is refused counts as well.
+        app.add_middleware(Metered, instruments=Instruments(Runtime.default().metric_meter))
 
     def openapi() -> dict[str, object]:
         app.openapi_schema = app.openapi_schema or describe(app)

@@ -5,11 +5,12 @@ import asyncio
 import logging
 import socket
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractAsyncContextManager, contextmanager, nullcontext
 from functools import partial
 
 import h11
 import uvicorn
+from temporalio.runtime import Runtime
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from perdure.activities.redaction import Redactor
@@ -17,11 +18,14 @@ from perdure.client.live.source import source_of
 from perdure.client.manager import RunManager
 from perdure.engine.connect import connect
 from perdure.engine.process import configured, run_process, tell_parent
+from perdure.engine.runtime import start_runtime
 from perdure.engine.settings import Settings
 from perdure.gateway.app import create_app
 from perdure.gateway.binding import checked_binding
+from perdure.gateway.census import Census
 from perdure.gateway.problems import MEDIA_TYPE, Refused, problem
 from perdure.runs.errors import ConfigurationError, ErrorCode
+from perdure.runs.metering import Instruments
 
 MAX_HEADER_BYTES = 64 * 1024
 """Request line and headers together."""
@@ -124,17 +128,29 @@ async def serve(settings: Settings, stopped: asyncio.Event, ready: Callable[[str
         ConfigurationError: When the address, or the storage for large data, can't be used.
     """
     checked_binding(settings.http_host, has_keys=settings.api_keys is not None)
+    start_runtime(settings.metrics_host, settings.http_metrics_port, "PERDURE_HTTP_METRICS_PORT")
     client = await connect(settings, lazy=True)
     manager = RunManager(client, settings.task_queue, source_of(client, settings))
     with listen(settings.http_host, settings.http_port) as listening:
         running = server(settings, manager)
         serving = asyncio.create_task(running.serve(sockets=[listening]))
         stopping = asyncio.create_task(stopped.wait())
-        ready(address(listening))
-        await asyncio.wait({serving, stopping}, return_when=asyncio.FIRST_COMPLETED)
+        async with _census(settings, manager, running):
+            ready(address(listening))
+            await asyncio.wait({serving, stopping}, return_when=asyncio.FIRST_COMPLETED)
         stopping.cancel()
         await stop(running)
         await serving
+
+
+def _census(
+    settings: Settings, manager: RunManager, running: Server
+) -> AbstractAsyncContextManager[None]:
+    if settings.http_metrics_port is None:
+        return nullcontext()
+    watches = running.config.app.state.watches  # type: ignore[union-attr]
+    instruments = Instruments(Runtime.default().metric_meter)
+    return Census(manager.client, settings.task_queue, watches, instruments).taken()
 
 
 def _tell_parent(url: str) -> None:

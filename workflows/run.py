@@ -33,6 +33,7 @@ from perdure.runs.decide import (
     decide,
 )
 from perdure.runs.errors import ErrorCode, PerdureError, error
+from perdure.runs.metering import Instruments
 from perdure.runs.run import Run
 from perdure.runs.status import RunStatus
 from perdure.workflows import steps, visible
@@ -66,10 +67,12 @@ class RunWorkflow(Stepping):
     @workflow.init
     def __init__(self, request: RunRequest) -> None:
         self.in_flight: dict[int, InFlight] = {}
+        # It keeps silent in a replay: nothing is measured twice.
+        self.instruments = Instruments(workflow.metric_meter())
         self.state = request.carried or self.begun(request)
         if request.resumption is not None:
             began = workflow.info().start_time
-            self.state = self.state.apply(record.resumed(self.state, began, request.resumption))
+            self.emit(record.resumed(self.state, began, request.resumption))
 
     def begun(self, request: RunRequest) -> Run:
         """Return the Run at its first moment."""

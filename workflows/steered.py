@@ -13,6 +13,8 @@ from perdure.runs.contract import (
     UnpauseRequest,
 )
 from perdure.runs.events import Event
+from perdure.runs.measures import measures
+from perdure.runs.metering import Instruments
 from perdure.runs.run import Run
 from perdure.workflows import visible
 from temporalio import workflow
@@ -22,6 +24,7 @@ class Steered:
     """The state of a Run, and how it takes what people tell it."""
 
     state: Run
+    instruments: Instruments
 
     @property
     def stopping(self) -> bool:
@@ -36,8 +39,10 @@ class Steered:
     def emit(self, event: Event | None) -> None:
         """Let an Event happen, if there is one: the only way the state changes."""
         if event is not None:
-            self.state = self.state.apply(event)
+            before, self.state = self.state, self.state.apply(event)
             visible.show(self.state)
+            for found in measures(before, event, self.state):
+                self.instruments.record(found.metric, found.value, **found.labels)
 
     def index_end_of_wait(self, before: Run) -> None:
         """Let a Run be found no longer as one that waits, once it does not."""

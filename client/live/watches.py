@@ -38,6 +38,16 @@ class Watches:
         self._shared: dict[str, _Shared] = {}
         self._stopping: set[asyncio.Task[None]] = set()
 
+    @property
+    def count(self) -> int:
+        """Runs that are watched."""
+        return len(self._shared)
+
+    @property
+    def readers(self) -> int:
+        """Who reads them, all together."""
+        return sum(shared.readers for shared in self._shared.values())
+
     @asynccontextmanager
     async def watching(self, run_id: str) -> AsyncIterator[LiveRun]:
         """Share the watch of a Run while the block runs.
