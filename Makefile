@@ -71,6 +71,13 @@ lock: $(VENV)/.installed ## Choose newer versions of everything
 	  --generate-hashes --no-emit-index-url --no-emit-find-links --no-header \
 	  --extra worker --extra dev-server --extra gateway --extra local -c requirements.lock \
 	  pyproject.toml -o requirements-local.lock
+	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 \
+	  --generate-hashes --no-emit-index-url --no-emit-find-links --no-header \
+	  --extra worker --extra gateway --extra redis --extra otlp --extra s3 --extra postgres \
+	  -c requirements.lock pyproject.toml -o requirements-runtime.lock
+	echo 'setuptools>=77' | $(BIN)/uv pip compile --quiet --universal --python-version 3.11 \
+	  --generate-hashes --no-emit-index-url --no-emit-find-links --no-header \
+	  - -o requirements-build.lock
 
 clean: ## Remove the virtual environment and caches
 	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache *.egg-info

@@ -6,6 +6,7 @@ from xdist.scheduler import LoadScopeScheduling
 
 TOGETHER = {
     "chaos": "heavy",
+    "deploy": "heavy",
     "e2e": "heavy",
     "test_session_starts.py": "heavy",
     "bugbank": "bugbank",
