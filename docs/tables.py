@@ -16,6 +16,7 @@ import yaml
 from pydantic import BaseModel
 
 from perdure.client.cli.app import app
+from perdure.client.cli.doctor import SOMETHING_FAILS
 from perdure.client.cli.session import (
     EXIT_OF_CODE,
     EXIT_OF_STATUS,
@@ -112,6 +113,7 @@ def exit_codes() -> None:
     for status, code in EXIT_OF_STATUS.items():
         ends.setdefault(code, []).append(f"the Run ended `{status}`")
     ends[0] = ["done; where a Run was waited for, it ended `completed`"]
+    ends[SOMETHING_FAILS].append("`perdure doctor` found something that has to be mended")
     for error, code in EXIT_OF_CODE.items():
         ends.setdefault(code, []).append(f"`{error}`")
     ends[NOT_NOW] = [f"{', '.join(ends[NOT_NOW])}: not now; nothing was started, or done"]

@@ -13,16 +13,19 @@ from datetime import timedelta
 from typing import NoReturn
 
 from temporalio.client import Client
-from temporalio.envconfig import ClientConfig
 from temporalio.service import RPCError
 
 from perdure.engine.converter import data_converter
+from perdure.engine.destination import Destination
+from perdure.engine.refusals import Refused, refused
 from perdure.engine.settings import Settings
-from perdure.runs.errors import EngineUnavailable
+from perdure.runs.errors import PerdureError
 
-DEFAULT_ADDRESS = "127.0.0.1:7233"
 CONNECT_TIMEOUT = timedelta(seconds=5)
 """How long an address may be silent before it counts as not answering."""
+CONNECT_WITHIN_S = 10.0
+"""Until whoever accepts a connection, and then says nothing, is given up. By itself the SDK waits
+for half a minute after the TLS handshake, and for minutes before it (measured, 1.35)."""
 SETTLE_S = 0.1
 """Given to the SDK's threads before an interpreter ends: one that holds on to it then aborts the
 process (seen with 1.35 on Python 3.11, in about one of twenty scripts on a busy machine)."""
@@ -52,10 +55,13 @@ class Address:
 
     @classmethod
     def configured(cls) -> "Address":
-        """Return the address of Temporal's own configuration, or the default one."""
-        config = ClientConfig.load_client_connect_config()
-        host, _, port = config.get("target_host", DEFAULT_ADDRESS).rpartition(":")
-        return cls(host=host or "127.0.0.1", port=int(port))
+        """Return the address of Temporal's own configuration, or the default one.
+
+        Raises:
+            ConfigurationError: When that configuration is unusable.
+        """
+        found = Destination.configured()
+        return cls(found.host, found.port)
 
     def __str__(self) -> str:
         return f"{self.host}:{self.port}"
@@ -106,26 +112,35 @@ async def connect(settings: Settings | None = None, *, lazy: bool = False) -> Cl
             to be up before Temporal is. Asking raises `RuntimeError` until then.
 
     Raises:
-        ConfigurationError: When that storage can't be used.
+        ConfigurationError: When that configuration, or the storage, can't be used, or the server
+            does not let us in with it.
         EngineUnavailable: When no Temporal server answers there.
     """
-    config = ClientConfig.load_client_connect_config()
-    config.setdefault("target_host", DEFAULT_ADDRESS)
+    destination = Destination.configured()
+    config = destination.config
     converter = data_converter(settings)
-    absent = EngineUnavailable(
-        f"No Temporal server answers at {config['target_host']}.",
-        hint="Start one with `perdure dev`, or set TEMPORAL_ADDRESS.",
-    )
     # Looked at first: the SDK tries for half a minute, and its threads crash an interpreter
     # that ends meanwhile. Behind TLS or a proxy only the SDK can tell.
     plain = not {"tls", "api_key", "http_connect_proxy_config"} & config.keys()
-    if plain and not lazy and not await Address.configured().speaks_http2():
-        raise absent
+    if plain and not lazy:
+        await _require_http2(Address(destination.host, destination.port))
     atexit.unregister(time.sleep)
     atexit.register(time.sleep, SETTLE_S)
     try:
-        return await Client.connect(
-            **config, data_converter=converter, connect_timeout=CONNECT_TIMEOUT, lazy=lazy
-        )
-    except (RuntimeError, RPCError) as exc:
-        raise absent from exc
+        async with asyncio.timeout(CONNECT_WITHIN_S):
+            return await Client.connect(
+                **config, data_converter=converter, connect_timeout=CONNECT_TIMEOUT, lazy=lazy
+            )
+    except (RuntimeError, ValueError, RPCError, TimeoutError) as exc:
+        raise _refusal(exc, destination) from exc
+
+
+async def _require_http2(address: Address) -> None:
+    if not await address.speaks_http2():
+        why = Refused.NO_PLAIN if await address.is_open() else Refused.ABSENT
+        raise refused(why, str(address))
+
+
+def _refusal(exc: Exception, destination: Destination) -> PerdureError:
+    tls = bool(destination.config.get("tls"))
+    return refused(Refused.told_by(str(exc), tls=tls), str(destination))

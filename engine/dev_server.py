@@ -67,6 +67,14 @@ class DevServer:
         """Where its UI is."""
         return f"http://{self.address.host}:{self.address.port + UI_PORT_OFFSET}"
 
+    @property
+    def is_tuned(self) -> bool:
+        """True when what serves this address was started by one of us, with our dynamic config."""
+        pid = self._own_pid()
+        words = _command_line(pid).split() if pid is not None else []
+        wanted = {f"{key}={value}" for key, value in DYNAMIC_CONFIG.items()}
+        return wanted <= set(words) and str(self.address.port) in words
+
     async def start(self) -> bool:
         """Start the server, unless one of ours, or somebody else's, answers already.
 
@@ -135,13 +143,19 @@ class DevServer:
             raise _taken(self.address) from exc
 
     async def _until_ready(self, process: asyncio.subprocess.Process) -> None:
-        with contextlib.suppress(TimeoutError):
+        try:
             async with asyncio.timeout(START_TIMEOUT_S):
                 while process.returncode is None:
                     with contextlib.suppress(EngineUnavailable):
                         await _keep_runs(await connect())
                         return
                     await asyncio.sleep(0.1)
+        except TimeoutError:
+            pass
+        except ConfigurationError:
+            # Such as TLS, or an API key, for a server that has neither.
+            await self.stop()
+            raise
         await self.stop()
         raise EngineUnavailable(
             f"The Temporal dev server did not come up at {self.address}.",

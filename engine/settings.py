@@ -1,11 +1,10 @@
-"""All settings, typed, from the environment (and a `.env` file).
+"""All settings, typed, from the environment, a `.env` file and `perdure.toml`.
 
 How Temporal is reached is not among them: that is Temporal's own `TEMPORAL_*` variables and
 profiles, read by `temporalio.envconfig`.
 """
 
 import json
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Literal, Self
 
@@ -22,13 +21,14 @@ from pydantic import (
 )
 from pydantic_settings import (
     BaseSettings,
-    EnvSettingsSource,
     InitSettingsSource,
     NoDecode,
     PydanticBaseSettingsSource,
     SettingsConfigDict,
+    SettingsError,
 )
 
+from perdure.engine.settings_sources import HINT, TomlSource, tool_secrets, unusable
 from perdure.runs.contract import DEFAULT_TASK_QUEUE
 from perdure.runs.errors import ConfigurationError
 from perdure.runs.limits import RateLimit
@@ -40,8 +40,6 @@ EXAMPLE_AGENTS = "perdure.examples.assistant.agent"
 
 Role = Literal["all", "workflows", "activities"]
 """Of a worker; `engine/roles.py` says what each does."""
-
-SECRET_PREFIX = "perdure_secret_"  # noqa: S105 - a name
 
 
 class Settings(BaseSettings):
@@ -162,13 +160,10 @@ class Settings(BaseSettings):
         dotenv_settings: PydanticBaseSettingsSource,
         file_secret_settings: PydanticBaseSettingsSource,
     ) -> tuple[PydanticBaseSettingsSource, ...]:
-        """Add the variables whose names begin with PERDURE_SECRET_ to the usual sources."""
-        found: dict[str, str] = {}
-        for source in (dotenv_settings, env_settings):
-            if isinstance(source, EnvSettingsSource):
-                found |= _secrets(source.env_vars)
+        """Add `perdure.toml` and the variables that begin with PERDURE_SECRET_, strongest first."""
+        found = tool_secrets(dotenv_settings, env_settings)
         secrets = InitSettingsSource(settings_cls, {"secrets": found})
-        return init_settings, env_settings, dotenv_settings, secrets, file_secret_settings
+        return init_settings, env_settings, dotenv_settings, secrets, TomlSource(settings_cls)
 
     @field_validator("agents", "cors_origins", mode="before")
     @classmethod
@@ -179,7 +174,7 @@ class Settings(BaseSettings):
 
     @classmethod
     def configured(cls) -> Self:
-        """Return the settings of the environment.
+        """Return the settings of the environment and the files.
 
         Raises:
             ConfigurationError: When one is unusable; says which.
@@ -187,7 +182,13 @@ class Settings(BaseSettings):
         try:
             return cls()
         except ValidationError as exc:
-            raise _unusable(exc) from None
+            raise unusable(exc, cls) from None
+        except SettingsError as exc:
+            # Such as: error parsing value for field "prices" from source "EnvSettingsSource".
+            name = str(exc).split('"')[1]
+            raise ConfigurationError(
+                f"PERDURE_{name.upper()}: it is not JSON.", hint=HINT
+            ) from None
 
     @field_validator("rate_limits", mode="before")
     @classmethod
@@ -235,24 +236,3 @@ class Settings(BaseSettings):
     @classmethod
     def _empty_is_unset(cls, value: object) -> object:
         return None if value == "" else value
-
-
-def _secrets(variables: Mapping[str, str | None]) -> dict[str, str]:
-    # The library has made the names lower-case already.
-    return {
-        name.removeprefix(SECRET_PREFIX): value
-        for name, value in variables.items()
-        if name.startswith(SECRET_PREFIX) and value
-    }
-
-
-def _unusable(exc: ValidationError) -> ConfigurationError:
-    problem = exc.errors()[0]
-    path = [str(part) for part in problem["loc"]]
-    name = " ".join([_variable(path[0]), *path[1:]]) + ": " if path else ""
-    message = problem["msg"].removeprefix("Value error, ")
-    return ConfigurationError(f"{name}{message}.", hint="docs/configuration.md has all settings.")
-
-
-def _variable(field: str) -> str:
-    return f"PERDURE_{field.upper()}" if field in Settings.model_fields else field

@@ -7,10 +7,11 @@ from typing import Annotated
 import typer
 from temporalio.runtime import Runtime, TelemetryConfig
 
-from perdure.client.cli import commands, continuing, keys, local, sessions, steering
+from perdure.client.cli import commands, config, continuing, keys, local, sessions, steering
 from perdure.client.cli import files as files_
 from perdure.client.cli.actions import command as actions
 from perdure.client.cli.chat.command import chat
+from perdure.client.cli.doctor import doctor
 from perdure.client.cli.session import execute, leave_with, settings
 from perdure.client.cli.start import start
 from perdure.client.continuing import Fork
@@ -42,10 +43,12 @@ Agents = Annotated[
 
 app.command()(start)
 app.command()(chat)
+app.command()(doctor)
 for decides in (actions.approvals, actions.approve, actions.reject, actions.answer):
     app.command()(decides)
 app.add_typer(sessions.app, name="sessions")
 app.add_typer(keys.app, name="keys")
+app.add_typer(config.app, name="config")
 
 
 @app.command()
