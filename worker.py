@@ -19,7 +19,7 @@ from temporalio.worker import PollerBehaviorSimpleMaximum, Worker
 
 from perdure.activities.agent_activities import Activity, AgentActivities
 from perdure.activities.cancel import request_cancel
-from perdure.activities.chat_client import ChatClient
+from perdure.activities.endpoints import Endpoints
 from perdure.activities.logged import Logged
 from perdure.activities.model import Models
 from perdure.activities.pace import Pace
@@ -40,6 +40,7 @@ from perdure.engine.connect import connect
 from perdure.engine.deployment import deployment, make_first_current
 from perdure.engine.fleet import Fleet, Load, tuner
 from perdure.engine.health import health_endpoint
+from perdure.engine.models import model_table
 from perdure.engine.process import configured, run_process, tell_parent
 from perdure.engine.redis import redis_of
 from perdure.engine.roles import ROLES, Duty, calls_models, duties, runs_agents
@@ -70,7 +71,7 @@ log = logging.getLogger("perdure.worker")
 def build(
     client: Client,
     registry: Registry,
-    chat: ChatClient | None,
+    endpoints: Endpoints | None,
     settings: Settings,
     transcripts: Transcripts | None = None,
     pace: Pace | None = None,
@@ -80,34 +81,38 @@ def build(
     Args:
         client: Connected with our data converter; it knows where large data is kept.
         registry: What the worker serves; nothing of it is needed for workflows.
-        chat: The model provider; none for roles that call no models.
+        endpoints: The models, and their providers; none for roles that call no models.
         settings: Role, task queue, default model, rate limits, grace time, version, Redis.
         transcripts: A cache to share or to watch; a new one by default.
         pace: When model calls go out; as the settings say by default.
 
     Raises:
-        ConfigurationError: When the agents do not fit together, or not the role.
+        ConfigurationError: When agents, models and role do not fit together.
     """
     registry.check()
     recent = transcripts or Transcripts()
     publisher = Publisher(redis_of(settings), client.namespace)
     tell = publisher.telling
     texts, known = StoredTexts(client.data_converter, client.namespace), settings.secret_values
-    redact = chat.redact if chat is not None else Redactor(known.values())
+    redact = endpoints.redact if endpoints is not None else Redactor(known.values())
     given = Surroundings(registry.agent, Threads(), redact, recent, texts.keep, known, tell)
     agents = AgentActivities(registry, given)
     sessions = SessionActivities(partial(ended, client), partial(open_runs, client))
     usage = UsageActivities(partial(ended, client))
-    pace = pace or Pace(settings.rate_limits or {})
-    files, prices = ShownFiles(texts.read_bytes), Prices(settings.prices)
-    models = Models(settings.model or DEFAULT_MODEL, prices, pace, files, tell)
+    calling: list[Activity] = []
+    default, prices = settings.model or DEFAULT_MODEL, Prices(settings.prices)
+    if endpoints is not None:
+        endpoints.check(registry, default)
+        pace = pace or Pace(endpoints.rate_limits)
+        models = Models(default, prices, pace, ShownFiles(texts.read_bytes), tell)
+        calling = agents.models(endpoints, models)
 
     def activities(duty: Duty) -> list[Activity]:
         found: list[Activity] = []
         if duty.workflows:
             found += [request_cancel, sessions.run_outcome, sessions.open_runs, usage.run_usage]
-        if duty.models and chat is not None:
-            found += [*agents.models(chat, models), sessions.run_outcome]
+        if duty.models:
+            found += [*calling, sessions.run_outcome]
         if duty.tools:
             found += agents.tools(duty.task_queue, settings.task_queue)
         return list(dict.fromkeys(found))
@@ -144,25 +149,21 @@ def _options(duty: Duty, settings: Settings) -> dict[str, Any]:
     return options if duty.executes else options | WORKFLOWS_ONLY
 
 
-def chat_client(settings: Settings) -> ChatClient:
-    """Return the client of the configured provider.
+def endpoints_of(settings: Settings) -> Endpoints:
+    """Return the models of the configured providers.
 
     Raises:
-        ConfigurationError: When neither a key nor an endpoint is set.
+        ConfigurationError: When there is no provider, or what is configured can't work.
     """
-    key = settings.openai_api_key
-    if key is None and settings.openai_base_url is None:
+    table = model_table(settings)
+    if not table.providers:
         raise ConfigurationError(
             "The worker has no model provider.",
-            hint="Set OPENAI_API_KEY, or OPENAI_BASE_URL for a local server; "
-            "`perdure dev` can serve a small model itself.",
+            hint="Set OPENAI_API_KEY, or OPENAI_BASE_URL for a local server, or name providers in "
+            "perdure.toml; `perdure dev` can serve a small model itself.",
         )
-    # Local servers want no key, but the client insists on sending one.
-    return ChatClient(
-        key.get_secret_value() if key else "none",
-        settings.openai_base_url,
-        settings.secret_values.values(),
-    )
+    secrets = settings.secret_values.values()
+    return Endpoints(table, settings.prices, settings.rate_limits, secrets)
 
 
 async def serve(settings: Settings, stopped: asyncio.Event, ready: Callable[[], object]) -> None:
@@ -180,11 +181,11 @@ async def serve(settings: Settings, stopped: asyncio.Event, ready: Callable[[], 
         PerdureError: When the worker can't start, or can't go on.
     """
     registry = Registry.load(settings.agents if runs_agents(settings) else [])
-    chat = chat_client(settings) if calls_models(settings) else None
+    endpoints = endpoints_of(settings) if calls_models(settings) else None
     start_runtime(settings.metrics_host, settings.metrics_port, "PERDURE_METRICS_PORT")
     client = await connect(settings)
     await register_search_attributes(client)
-    worker = build(client, registry, chat, settings)
+    worker = build(client, registry, endpoints, settings)
     give_up_s = settings.give_up_s
     watch = Watch(client, worker.duties, worker.identity, give_up_s, worker.may_be_full)
     with _health(settings, watch):
@@ -197,8 +198,8 @@ async def serve(settings: Settings, stopped: asyncio.Event, ready: Callable[[], 
         watch.drain()
         log.info("Stopping; running Steps get %g s.", settings.grace_s)
         await _drained(worker, working, settings.grace_s)
-    if chat is not None:
-        await chat.close()
+    if endpoints is not None:
+        await endpoints.close()
     if working.done() and working.exception():
         raise EngineUnavailable(f"The worker failed: {working.exception()}") from None
     if watching.done():

@@ -6,7 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from perdure.activities.catalogue import CatalogueActivities
-from perdure.activities.chat_client import ChatClient
+from perdure.activities.endpoints import Endpoints
 from perdure.activities.model import ModelActivities, Models
 from perdure.activities.tool import Surroundings, tool_activity
 from perdure.agents.registry import Registry
@@ -36,15 +36,15 @@ class AgentActivities:
         """What has to be closed once no activity runs any more."""
         return [self._servers.serving] if self._servers is not None else []
 
-    def models(self, chat: ChatClient, models: Models) -> list[Activity]:
+    def models(self, endpoints: Endpoints, models: Models) -> list[Activity]:
         """Return those that call models, and the one that tells which agents there are.
 
         Args:
-            chat: The provider.
+            endpoints: The models, and their providers.
             models: What the worker knows about models.
         """
         recent = self._given.transcripts
-        model = ModelActivities(self._registry, chat, models, recent, self._servers)
+        model = ModelActivities(self._registry, endpoints, models, recent, self._servers)
         return [model.call_model, CatalogueActivities(self._registry, models.default).list_agents]
 
     def tools(self, task_queue: str, main: str) -> list[Activity]:

@@ -5,9 +5,10 @@ from dataclasses import dataclass
 from temporalio import activity
 
 from perdure.activities.calls import requested_calls
-from perdure.activities.chat_client import ChatClient
+from perdure.activities.endpoints import Endpoint
 from perdure.activities.heartbeat import Progress
 from perdure.activities.openai_chat import Answer, clean
+from perdure.activities.outgoing import ORIGIN
 from perdure.activities.pricing import Prices
 from perdure.activities.received import Received
 from perdure.activities.reported_usage import is_suspect, model_usage
@@ -20,6 +21,7 @@ from perdure.runs.contract import ModelRequest
 from perdure.runs.errors import ErrorCode, RunError, error
 from perdure.runs.limits import MAX_CALLS_PER_TURN, Terms
 from perdure.runs.messages import without_lone_surrogates
+from perdure.runs.providers import DEFAULT_PROVIDER
 from perdure.runs.steps import ModelReply, RequestedCall
 from perdure.runs.usage import ModelUsage
 
@@ -35,7 +37,7 @@ class Call:
 
     agent: Agent
     request: ModelRequest
-    model: str
+    endpoint: Endpoint
     terms: Terms
     before: Progress
     """What earlier attempts left behind."""
@@ -55,12 +57,10 @@ class Answering:
     """Makes replies.
 
     Args:
-        chat: The provider, for the words of its errors.
         prices: What models cost.
     """
 
-    def __init__(self, chat: ChatClient, prices: Prices) -> None:
-        self._chat = chat
+    def __init__(self, prices: Prices) -> None:
         self._prices = prices
 
     def reply(self, call: Call, answer: Answer, outcome: Outcome) -> ModelReply:
@@ -76,13 +76,14 @@ class Answering:
         if received is not None and request.purpose == "turn" and not given:
             calls = requested_calls(answer, call.offered, call.agent, request)
             calls = output.without_early(calls) if output is not None else calls
-        why = outcome.why or self._problem(answer, received, calls, request)
+        why = outcome.why or self._problem(answer, received, calls, call)
         if given and answer.finish == "length":
             why = why or error(ErrorCode.OUTPUT_TRUNCATED)
         text = clean(given[0] if given else answer.text)
-        echo, extra = kept_fields(answer, call.agent.profile)
+        echo, extra = kept_fields(answer, call.agent.profile, call.endpoint.provider)
         reply = ModelReply(
-            model=answer.model or call.model,
+            model=answer.model or call.endpoint.model,
+            alias=call.endpoint.alias,
             text=text,
             refusal=clean(answer.refusal),
             calls=() if why is not None else tuple(timed(c, call.agent, call.terms) for c in calls),
@@ -102,10 +103,11 @@ class Answering:
         return output.checked(reply, given, concludes=request.purpose == "conclude")
 
     def _usage(self, call: Call, answer: Answer) -> ModelUsage:
+        asked = call.endpoint
         if answer.waiting:
-            return ModelUsage(model=call.model)  # the request never went out
-        reported = model_usage(answer.usage, answer.model or call.model)
-        usage = self._prices.priced(reported, call.model)
+            return ModelUsage(model=asked.model)  # the request never went out
+        reported = model_usage(answer.usage, answer.model or asked.model)
+        usage = self._prices.priced(reported, asked.model, asked.price, asked.listed_at)
         if call.before.was_answering:
             return usage.model_copy(update={"complete": False})
         return usage
@@ -115,18 +117,18 @@ class Answering:
         answer: Answer,
         received: Received | None,
         calls: tuple[RequestedCall, ...],
-        request: ModelRequest,
+        call: Call,
     ) -> RunError | None:
         """Return why an answer is none though there is something to keep; or none.
 
         Raises:
             ApplicationError: When there is nothing to keep.
         """
-        received = received or Received()
+        received, chat = received or Received(), call.endpoint.chat
         why = answer.problem()
         if why is not None:
-            return why.model_copy(update={"details": received.details(self._chat.redact)})
-        empty = answer.is_empty or (request.purpose != "turn" and not clean(answer.text))
+            return why.model_copy(update={"details": received.details(chat.redact)})
+        empty = answer.is_empty or (call.request.purpose != "turn" and not clean(answer.text))
         if not empty and len(calls) <= MAX_CALLS_PER_TURN:
             return None
         what = "an empty answer"
@@ -135,10 +137,12 @@ class Answering:
             what += " at once" if calls else " where none are offered"
         said = f"The provider sent {what} (finish reason {answer.finish_reason!r})."
         bad = error(ErrorCode.LLM_BAD_RESPONSE, said, retryable=True)
-        raise self._chat.failed(bad, received, answer)
+        raise chat.failed(bad, received, answer)
 
 
-def kept_fields(answer: Answer, profile: ModelProfile) -> tuple[dict[str, str], dict[str, str]]:
+def kept_fields(
+    answer: Answer, profile: ModelProfile, provider: str = DEFAULT_PROVIDER
+) -> tuple[dict[str, str], dict[str, str]]:
     """Return the extra fields of an answer: those that the model wants back, and the others."""
     echo: dict[str, str] = {}
     extra: dict[str, str] = {}
@@ -148,4 +152,6 @@ def kept_fields(answer: Answer, profile: ModelProfile) -> tuple[dict[str, str], 
             echo[name] = text
         else:
             extra[name] = text[:EXTRA_CHARS_SHOWN]
+    if echo and provider != DEFAULT_PROVIDER:
+        echo[ORIGIN] = provider
     return echo, extra

@@ -26,7 +26,10 @@ from perdure.activities.retry_after import retry_after
 from perdure.runs.errors import ErrorCode, RunError, error
 from perdure.runs.limits import MAX_REPLY_BYTES, Timeouts
 from perdure.runs.messages import without_lone_surrogates
+from perdure.runs.providers import DEFAULT_KEY, DEFAULT_PROVIDER, Provider
 
+OPENAI_URL = "https://api.openai.com/v1"
+"""Always said: the client would look for OPENAI_BASE_URL, which is not for all providers."""
 CONNECT_TIMEOUT_S = 10.0
 """Until a connection stands; the finer time limits are kept by `ChatClient.ask`."""
 
@@ -38,16 +41,32 @@ class ChatClient:
         api_key: Bearer token. Never leaves this object except to the provider.
         base_url: Up to and including `/v1`; OpenAI's own when none is given.
         secrets: Others that `redact` is to know: what models are told may come back in errors.
+        name: Of the provider; told with its errors, where it is not the default one.
+        told: What is configured of it.
     """
 
-    def __init__(self, api_key: str, base_url: str | None, secrets: Iterable[str] = ()) -> None:
+    def __init__(
+        self,
+        api_key: str,
+        base_url: str | None,
+        secrets: Iterable[str] = (),
+        name: str = DEFAULT_PROVIDER,
+        told: Provider | None = None,
+    ) -> None:
+        self._name, self._told = name, told or Provider()
         self.redact = Redactor([api_key, *secrets])
         self._client = openai.AsyncOpenAI(
             api_key=api_key,
-            base_url=base_url,
+            base_url=base_url or OPENAI_URL,
             max_retries=0,
             timeout=openai.Timeout(None, connect=CONNECT_TIMEOUT_S),
+            default_headers=self._told.headers,
         )
+        if name != DEFAULT_PROVIDER:
+            # What the client has from OPENAI_ORG_ID, _PROJECT_ID and _CUSTOM_HEADERS is for
+            # OpenAI, and none of anybody else's business.
+            self._client.organization = self._client.project = None
+            self._client._custom_headers = dict(self._told.headers)
 
     async def close(self) -> None:
         """Close all connections."""
@@ -128,10 +147,21 @@ class ChatClient:
         details = received.details(self.redact) | why.details
         if partial:
             details["partial_text"] = self.redact.excerpt(partial)
+        why = self._named(why)
         message = self.redact.excerpt(without_lone_surrogates(why.message))
         asked = retry_after(received.headers) if why.retryable else None
         told = why.model_copy(update={"message": message, "details": details})
         return failed(told, retry_after=asked)
+
+    def _named(self, why: RunError) -> RunError:
+        """Return an error that says which provider, where there are several."""
+        hint = why.hint.replace(DEFAULT_KEY, self._told.api_key or DEFAULT_KEY)
+        if self._name == DEFAULT_PROVIDER:
+            return why.model_copy(update={"hint": hint})
+        where = f"[providers.{self._name}]"
+        hint = hint.replace(DEFAULT_KEY, f"api_key in {where}")
+        hint = hint.replace("OPENAI_BASE_URL", f"base_url in {where}")
+        return why.model_copy(update={"message": f"{self._name}: {why.message}", "hint": hint})
 
 
 def _unavailable(why: str) -> RunError:

@@ -207,8 +207,9 @@ class Checks:
         """Return the reply of a Step in which the model was not asked."""
         call = self._call
         return ModelReply(
-            model=call.model,
-            usage=ModelUsage(model=call.model),
+            model=call.endpoint.model,
+            alias=call.endpoint.alias,
+            usage=ModelUsage(model=call.endpoint.model),
             attempt=activity.info().attempt,
             error=why,
             terms=None if call.request.terms is None else call.terms,

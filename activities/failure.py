@@ -17,6 +17,8 @@ LONGEST_WAIT_S = 3600.0
 
 
 NO_PROVIDER = RetryRule(max_attempts=2)
+ELSEWHERE = (ErrorCode.LLM_AUTH, ErrorCode.QUOTA_EXHAUSTED, ErrorCode.MODEL_NOT_FOUND)
+"""What one provider refuses whatever it is asked, and another one may not."""
 
 
 class ToolProblem(Exception):
@@ -60,7 +62,8 @@ def policed(
         exc: Made by `failed`; its delay is what the provider asked for.
         own: The agent's rules, over `RETRIES`.
         failures: Attempts that the provider has made fail, this one included.
-        fallback: The model that the Run goes on with when the retries are spent.
+        fallback: The model that the Run goes on with when the retries are spent, or at another
+            provider where this one refuses.
     """
     why = RunError.model_validate(exc.details[0])
     asked_s = exc.next_retry_delay.total_seconds() if exc.next_retry_delay else 0.0
@@ -71,7 +74,8 @@ def policed(
         rule = NO_PROVIDER
     why = why.model_copy(update={"attempt": activity.info().attempt})
     if not why.retryable or rule is None:
-        return _failure(why, retried_in_s=None)
+        elsewhere = fallback if why.code in ELSEWHERE else None
+        return _failure(why.model_copy(update={"fallback": elsewhere}), retried_in_s=None)
     # Always told: Temporal gives up by itself when the Run's time ends before the next attempt.
     why = why.model_copy(update={"fallback": fallback})
     if asked_s > LONGEST_WAIT_S:

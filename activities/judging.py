@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable
 from temporalio.exceptions import ApplicationError
 
 from perdure.activities.answering import Call
+from perdure.activities.endpoints import Endpoints
 from perdure.activities.heartbeat import Progress
 from perdure.activities.terms import terms_of
 from perdure.activities.verdicts import JudgeUnavailable, Refused
@@ -28,11 +29,13 @@ class Judging:
 
     Args:
         ask_model: Asks a model, once.
+        endpoints: Where models are.
         default: Model of judges that name none.
     """
 
-    def __init__(self, ask_model: AskModel, default: str) -> None:
+    def __init__(self, ask_model: AskModel, endpoints: Endpoints, default: str) -> None:
         self._ask_model = ask_model
+        self._endpoints = endpoints
         self._default = default
 
     async def ask(self, judge: Judge, about: str, text: str, judged: list[Judged]) -> Verdict:
@@ -49,9 +52,9 @@ class Judging:
             JudgeUnavailable: When its provider failed.
         """
         request = ModelRequest(agent=judge.name, step=0, turn=0, terms=Terms())
-        model = judge.agent.model or self._default
-        terms = terms_of(judge.agent, request, model)
-        call = Call(judge.agent, request, model, terms, Progress(), judge.agent)
+        endpoint = self._endpoints.of(judge.agent.model or self._default)
+        terms = terms_of(judge.agent, request, endpoint)
+        call = Call(judge.agent, request, endpoint, terms, Progress(), judge.agent)
         message = wire(UserMessage(content=canonical_json(without_lone_surrogates(text)).decode()))
         for _ in range(ATTEMPTS):
             try:

@@ -14,9 +14,9 @@ from temporalio.exceptions import ApplicationError
 
 from perdure.activities import metered
 from perdure.activities.answering import Answering, Call, Outcome
-from perdure.activities.chat_client import ChatClient
 from perdure.activities.checking import Checks
-from perdure.activities.failure import ToolProblem, failed, policed
+from perdure.activities.endpoints import Endpoints
+from perdure.activities.failure import ELSEWHERE, ToolProblem, failed, policed
 from perdure.activities.heartbeat import Progress, heartbeats, stopped_by_cancel
 from perdure.activities.judging import Judging
 from perdure.activities.openai_chat import Answer
@@ -75,7 +75,7 @@ class ModelActivities:
 
     Args:
         registry: The agents that the worker knows.
-        chat: The provider.
+        endpoints: Where the models are.
         models: What the worker knows about models.
         transcripts: What the worker remembers of recent Runs.
         tools: Where agents with MCP servers get their tools.
@@ -84,16 +84,16 @@ class ModelActivities:
     def __init__(
         self,
         registry: Registry,
-        chat: ChatClient,
+        endpoints: Endpoints,
         models: Models,
         transcripts: Transcripts,
         tools: ToolSource | None = None,
     ) -> None:
         self._registry = registry
-        self._chat = chat
+        self._endpoints = endpoints
         self._models = models
-        self._answering = Answering(chat, models.prices)
-        self._judging = Judging(self._judged, models.default)
+        self._answering = Answering(models.prices)
+        self._judging = Judging(self._judged, endpoints, models.default)
         self.transcripts = transcripts
         self._tools = tools
         self._schemas = Schemas()
@@ -109,15 +109,15 @@ class ModelActivities:
             ApplicationError: With the code of what went wrong; retryable ones are retried.
         """
         agent = self._agent(request.agent)
-        models = [agent.model or self._models.default, *agent.fallback_models]
-        model = request.model or models[0]
+        own = agent.model or self._models.default
+        endpoint = self._endpoints.of(request.model or own, own)
         run_id = activity.info().workflow_id or ""
         request = await self._schemas.completed(request, _output_schema)
         reading = metered.Reading(_page)
         transcript = await self.transcripts.load(run_id, request, reading)
         self._count(request, is_hit=not reading.has_read)
-        terms = terms_of(agent, request, model)
-        call = Call(agent, request, model, terms, Progress.before(), agent)
+        terms = terms_of(agent, request, endpoint)
+        call = Call(agent, request, endpoint, terms, Progress.before(), agent)
         async with heartbeats(lambda: _waiting(call)):
             shown = await self._models.files.shown(transcript, agent.profile, request)
         try:
@@ -128,20 +128,26 @@ class ModelActivities:
             raise policed(exc.cause, agent.retries, failures, None) from None
         except ApplicationError as exc:
             failures = call.before.failures + 1
-            # Another model would not have the tools either.
-            fallback = None if exc.type == ErrorCode.MCP_UNAVAILABLE else _after(models, model)
-            raise policed(exc, agent.retries, failures, fallback) from None
+            raise policed(exc, agent.retries, failures, self._fallback(call, exc)) from None
         if reply.error is not None or request.purpose == "compact":
             return reply
         transcript.append(wire(assistant_message(reply.said, reply.calls, reply.echo)))
         self.transcripts.keep(run_id, transcript)
         return reply.model_copy(update={"mark": transcript.mark})
 
+    def _fallback(self, call: Call, exc: ApplicationError) -> str | None:
+        if exc.type == ErrorCode.MCP_UNAVAILABLE:
+            return None  # another model would not have the tools either
+        agent, request = call.agent, call.request
+        own = [agent.model or self._models.default, *agent.fallback_models]
+        model, elsewhere = request.model or own[0], exc.type in ELSEWHERE
+        return self._endpoints.after(model, own, request.chosen_model, elsewhere=elsewhere)
+
     async def _asked(self, call: Call, messages: list[bytes], shown: Shown) -> ModelReply:
         answer = Answer(waiting=True)
         speech = _speech(call, answer)
         run_id = activity.info().workflow_id or ""
-        checks = Checks(call, run_id, self._chat.redact, self._judging.ask)
+        checks = Checks(call, run_id, self._endpoints.redact, self._judging.ask)
         so_far = partial(_so_far, call, answer, speech)
         try:
             async with heartbeats(so_far), self._models.tell(so_far):
@@ -175,9 +181,10 @@ class ModelActivities:
         return self._answering.reply(call, answer, Outcome(received))
 
     async def _received(self, call: Call, shown: Shown, answer: Answer) -> Received:
-        body = request_body(call.agent, call.model, shown.messages, call.request, call.offered)
+        asked = call.endpoint
+        body = request_body(call.agent, asked, shown.messages, call.request, call.offered)
         turn = self._models.pace.turn(
-            call.model,
+            asked.lane,
             len(body) - shown.surplus,
             call.agent.max_output_tokens,
             answer,
@@ -186,9 +193,9 @@ class ModelActivities:
         longest = call.terms.limits.max_output_bytes or MAX_REPLY_BYTES
         came = time.monotonic()
         async with turn:
-            metered.record(metrics.PACE, time.monotonic() - came, model=call.model)
-            with metered.timed_request(call.agent.name, call.model, answer):
-                return await self._chat.ask(body, answer, call.terms.timeouts, longest)
+            metered.record(metrics.PACE, time.monotonic() - came, model=call.endpoint.model)
+            with metered.timed_request(call.agent.name, call.endpoint.model, answer):
+                return await asked.chat.ask(body, answer, call.terms.timeouts, longest)
 
     async def _equipped(self, call: Call) -> Call:
         if self._tools is None or not call.agent.mcp_servers or call.request.purpose != "turn":
@@ -245,13 +252,6 @@ def _so_far(call: Call, answer: Answer, speech: Speech | None) -> Progress:
             "attempt": activity.info().attempt,
         }
     )
-
-
-def _after(models: list[str], model: str) -> str | None:
-    """Return the model to fall back to."""
-    if model not in models[:-1]:
-        return None
-    return models[models.index(model) + 1]
 
 
 async def _page(request: TranscriptPageRequest) -> TranscriptPage:

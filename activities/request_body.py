@@ -7,6 +7,7 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
+from perdure.activities.endpoints import Endpoint
 from perdure.activities.outgoing import outgoing
 from perdure.activities.structured import wanted_output
 from perdure.activities.toolbox import Tools
@@ -31,18 +32,22 @@ SHOWN_CHARS = 4_000
 
 
 def request_body(
-    agent: Agent, model: str, messages: Sequence[bytes], request: ModelRequest, offered: Tools
+    agent: Agent,
+    endpoint: Endpoint,
+    messages: Sequence[bytes],
+    request: ModelRequest,
+    offered: Tools,
 ) -> bytes:
     """Return the body of the request.
 
     Args:
         agent: Whose turn it is.
-        model: As the provider names it.
+        endpoint: The model, and where it is asked for.
         messages: The transcript, each message in wire form.
         request: What the call is for.
         offered: What the model may call.
     """
-    head: dict[str, Any] = {"model": model, "stream": True}
+    head: dict[str, Any] = {"model": endpoint.model, "stream": True}
     if agent.profile.stream_usage:
         head["stream_options"] = {"include_usage": True}
     if agent.temperature is not None:
@@ -60,7 +65,7 @@ def request_body(
     if schemas:
         head["tools"] = schemas
     opened = canonical_json(head)[:-1]
-    told = _messages(agent, system, messages, request)
+    told = _messages(agent, endpoint, system, messages, request)
     return opened + b',"messages":[' + b",".join(told) + b"]}"
 
 
@@ -69,13 +74,18 @@ def _is_offered(tool: AnyTool, request: ModelRequest) -> bool:
 
 
 def _messages(
-    agent: Agent, system: str, messages: Sequence[bytes], request: ModelRequest
+    agent: Agent,
+    endpoint: Endpoint,
+    system: str,
+    messages: Sequence[bytes],
+    request: ModelRequest,
 ) -> list[bytes]:
     if request.purpose == "compact":
         told = "\n\n".join(_as_text(wired) for wired in messages[: request.summarise])
         return [_said("system", COMPACT), _said("user", told)]
     sent = [_said("system", system)] if system else []
-    sent.extend(outgoing(wired, agent.profile) for wired in messages)
+    provider, is_home = endpoint.provider, endpoint.at_home
+    sent.extend(outgoing(each, agent.profile, provider, at_home=is_home) for each in messages)
     if request.purpose == "conclude":
         why = request.limit.message if request.limit is not None else ""
         sent.append(_said("user", CONCLUDE.format(limit=why)))

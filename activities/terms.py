@@ -1,13 +1,13 @@
 """What holds for a model call: the Run's own limits and timeouts, its agent's, the defaults."""
 
-from perdure.activities.pricing import context_window
+from perdure.activities.endpoints import Endpoint
 from perdure.agents.agent import Agent
 from perdure.runs.contract import ModelRequest
 from perdure.runs.limits import DEFAULT_ACTION_S, DEFAULT_TERMS, DEFAULT_TOOL_S, Limits, Terms
 from perdure.runs.steps import RequestedCall
 
 
-def terms_of(agent: Agent, request: ModelRequest, model: str) -> Terms:
+def terms_of(agent: Agent, request: ModelRequest, endpoint: Endpoint) -> Terms:
     """Return what the Run has settled; if nothing yet, all levels put together."""
     if request.terms is None:
         settled = Terms(
@@ -20,7 +20,7 @@ def terms_of(agent: Agent, request: ModelRequest, model: str) -> Terms:
         timeouts=agent.timeouts.model_copy(update={"tool_s": None}),
         on_limit=agent.on_limit,
         on_unknown=agent.on_unknown,
-        context_window=agent.context_window or context_window(model),
+        context_window=agent.context_window or endpoint.context_window,
     )
     return request.terms.over(agents).over(DEFAULT_TERMS)
 

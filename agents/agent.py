@@ -42,7 +42,8 @@ class Agent:
     """Which tool calls wait for a person's yes, besides those whose tool says so: `"unsafe"` for
     all that must not run twice, or a function of the call."""
     model: str | None = None
-    """As the provider names it; the worker's default model when none is given."""
+    """As the provider names it, or an alias (docs/models.md); the worker's default model when none
+    is given."""
     temperature: float | None = None
     """Passed on to the provider; its own default when none is given."""
     max_output_tokens: int | None = None
@@ -51,7 +52,8 @@ class Agent:
     """Tokens that the model can read; known by itself for the models of `genai-prices`. Older
     messages are summed up before it is full."""
     fallback_models: Sequence[str] = ()
-    """Models to go on with, in this order, when one's retries are spent."""
+    """Models to go on with, in this order, when one's retries are spent; those of its alias when
+    none are given."""
     retries: Mapping[ErrorCode, RetryRule] = field(default_factory=dict)
     """How errors of the model are retried, over `perdure.runs.retries.RETRIES`."""
     limits: Limits = field(default_factory=Limits)

@@ -21,7 +21,9 @@ from temporalio.envconfig import ClientConfig
 from temporalio.runtime import LogForwardingConfig, LoggingConfig, TelemetryFilter
 
 from perdure.engine.log_lines import LIBRARIES, USED_BY_ALL, Redact, Teller
+from perdure.engine.models import model_table
 from perdure.engine.settings import Settings
+from perdure.runs.errors import ConfigurationError
 
 CONTENT = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
 """OpenTelemetry's own switch for what users, models and tools say; the one that spans obey."""
@@ -102,6 +104,8 @@ def known_secrets(settings: Settings) -> list[str]:
     for name in HEADER_VARIABLES:
         pairs = os.environ.get(name, "").split(",")
         found += [pair.partition("=")[2].strip() for pair in pairs]
+    with contextlib.suppress(ConfigurationError):  # a file that can't be used: workers say so
+        found += [key.get_secret_value() for key in model_table(settings).keys.values()]
     with contextlib.suppress(RuntimeError):  # a profile that can't be read: connecting says so
         found.append(ClientConfig.load_client_connect_config().get("api_key") or "")
     return [each for each in found if each]

@@ -19,6 +19,7 @@ from pathlib import Path
 
 from perdure.engine.connect import Address
 from perdure.engine.dev_server import DevServer
+from perdure.engine.models import model_table
 from perdure.engine.settings import Settings
 from perdure.runs.errors import ConfigurationError, EngineUnavailable
 
@@ -106,10 +107,11 @@ async def provider(settings: Settings, say: Say) -> AsyncIterator[Mapping[str, s
     model on this machine.
 
     Raises:
-        ConfigurationError: When there is neither.
+        ConfigurationError: When there is neither, or what is configured can't work.
     """
-    if settings.openai_api_key or settings.openai_base_url:
-        where = settings.openai_base_url or "OpenAI"
+    table = model_table(settings)
+    if table.providers:
+        where = ", ".join(each.base_url or "OpenAI" for each in table.providers.values())
         say(f"Model: {settings.model or 'as the agents say'}, from {where}")
         yield {}
         return

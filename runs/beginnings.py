@@ -42,6 +42,7 @@ def given(event: RunQueued) -> dict[str, Any]:
         "input_message": start.input,
         "input_files": start.files,
         "model": start.model,
+        "chosen_model": start.model,
         "context": start.context,
         "limits": start.limits,
         "timeouts": start.timeouts,

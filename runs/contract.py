@@ -97,6 +97,8 @@ class ModelRequest(Frozen):
     purpose: Purpose = "turn"
     model: str | None = None
     """Instead of the agent's."""
+    chosen_model: str | None = Field(None, exclude_if=is_nothing)
+    """The one that the Run was started with, where it goes on with another since."""
     summarise: int = 0
     """Messages, from the first one, that a compaction sums up."""
     limit: RunError | None = None

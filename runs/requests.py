@@ -35,6 +35,7 @@ def model_request(run: Run, call: CallModel) -> ModelRequest:
         messages=told if small else None,
         purpose=call.purpose,
         model=call.model,
+        chosen_model=run.chosen_model if run.chosen_model != call.model else None,
         summarise=messages_up_to(run, cut(run) or 0) if call.purpose == "compact" else 0,
         limit=call.limit,
         terms=None if run.settled else own,

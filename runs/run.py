@@ -74,6 +74,8 @@ class Run(Frozen):
     """What the model reads instead, where a check of the agent changed it."""
     model: str | None = None
     """The model asked for, where that is not the agent's own: chosen, or fallen back to."""
+    chosen_model: str | None = Field(None, exclude_if=is_nothing)
+    """The model that the Run was started with, where it names one: its fallbacks come after it."""
     context: ContextBundle = ContextBundle()
     steps: tuple[Step, ...] = ()
     current_step: int | None = None

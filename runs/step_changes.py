@@ -158,6 +158,7 @@ def handed_off(run: "Run", event: HandedOff) -> dict[str, Any]:
         "agent": event.agent,
         "first_agent": run.first_agent or run.agent,
         "model": None,
+        "chosen_model": None,
         "settled": False,
         "tool_calls": calls,
         "transcript_chars": run.transcript_chars + len(told),

@@ -61,6 +61,8 @@ class ModelReply(Frozen):
     kind: Literal["model"] = "model"
     model: str
     """The model that answered, as the provider names it."""
+    alias: str = Field("", exclude_if=is_nothing)
+    """What it was asked for as, where that is a name of ours for it (docs/models.md)."""
     text: str | None = None
     refusal: str | None = None
     calls: tuple[RequestedCall, ...] = Field((), exclude_if=is_nothing)
@@ -76,7 +78,8 @@ class ModelReply(Frozen):
     extra: dict[str, str] = Field(default_factory=dict, exclude_if=is_nothing)
     """Text in fields that the reference does not have, such as reasoning: the beginning."""
     echo: dict[str, str] = Field(default_factory=dict, exclude_if=is_nothing)
-    """Text in those of them that the model wants back with the message."""
+    """Text in those of them that the model wants back with the message, and of which provider it
+    is, where that is not the default one."""
     mark: Mark = Mark()
     """The transcript including this reply."""
     attempt: int = 1
@@ -111,19 +114,9 @@ class ModelReply(Frozen):
         return {name: getattr(self, name) for name in KEPT_BY_STEP}
 
 
-KEPT_BY_STEP = (
-    "finish_reason",
-    "usage",
-    "usage_suspect",
-    "duplicate_dropped",
-    "incomplete",
-    "extra",
-    "echo",
-    "mark",
-    "unfit",
-    "structured",
-    "review",
-    "checked",
+KEPT_BY_STEP = tuple(
+    "alias finish_reason usage usage_suspect duplicate_dropped incomplete extra echo mark unfit "
+    "structured review checked".split()
 )
 
 
@@ -163,6 +156,8 @@ class Step(Frozen):
     purpose: Purpose = "turn"
     name: str
     """The model as the provider names it (the agent's name until it answered), or the tool."""
+    alias: str = Field("", exclude_if=is_nothing)
+    """What the model was asked for as, where that is a name of ours for it."""
     status: StepStatus = "running"
     call_id: str | None = None
     """The tool call that a tool Step executes."""

@@ -169,7 +169,7 @@ def steps_table(run: Run, now: _Now, live: bool) -> Table:
         table.add_row(
             str(step.number),
             MARKS[step.status],
-            Text(visible(step.name)),
+            Text(visible(_name(step))),
             what,
             tokens(used) if used is not None else "",
         )
@@ -221,7 +221,7 @@ def steps_list(run: Run) -> Table:
             str(step.number),
             str(step.turn),
             kind,
-            Text(visible(step.name)),
+            Text(visible(_name(step))),
             step.status + copied,
             str(step.attempt),
             f"{step.usage.total_tokens:,}" if step.usage else "",
@@ -229,6 +229,11 @@ def steps_list(run: Run) -> Table:
             Text(visible(_said(run, step))),
         )
     return table
+
+
+def _name(step: Step) -> str:
+    """Return the tool, or the model: what was asked for, and what answered."""
+    return f"{step.alias} ({step.name})" if step.alias else step.name
 
 
 def _took(step: Step) -> str:

@@ -57,7 +57,7 @@ def _checks(queues: tuple[str, ...]) -> list[tuple[str, Check]]:
         ("configuration", partial(_told, *found)),
         *((name, partial(temporal_of.look, name, look)) for name, look in looks),
         ("dynamic config", partial(temporal.dynamic_config, settings, destination)),
-        ("provider", partial(provider.provider, settings)),
+        ("provider", partial(provider.providers, settings)),
         ("disk", partial(surroundings.disk, settings, local=local)),
         ("gateway keys", partial(surroundings.gateway_keys, settings)),
         ("redis", partial(surroundings.redis, settings)),

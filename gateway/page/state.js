@@ -5,7 +5,7 @@
 // are kept up to date from the Events, so that a long Run is not read again at each of them.
 
 const COUNTED = ["input_tokens", "output_tokens", "total_tokens", "model_calls", "cost", "unpriced_calls"];
-const KEPT = ["finish_reason", "usage", "incomplete", "extra", "echo", "unfit", "checked"];
+const KEPT = ["alias", "finish_reason", "usage", "incomplete", "extra", "echo", "unfit", "checked"];
 
 export class RunState {
   constructor(run) {

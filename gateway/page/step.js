@@ -71,13 +71,14 @@ export class StepView {
     const draft = this.state.drafts.get(this.number);
     const running = step.status === "running";
     const what = { compact: "summing up", conclude: "concluding" }[step.purpose] ?? (step.kind === "check" ? "check" : "model");
-    fill(this.title, `Step ${step.number}`, h("span", { class: "kind" }, ` ${what} `), h("span", { class: "name" }, step.name), " ", badge(step.status));
+    fill(this.title, `Step ${step.number}`, h("span", { class: "kind" }, ` ${what} `), h("span", { class: "name" }, step.alias ? `${step.alias} (${step.name})` : step.name), " ", badge(step.status));
     this.updateMeta();
     setWhy(this.fork, this.tools.why || (running ? "The Step has not ended." : ""));
     this.showRetry(step, draft);
     const words = draft && running ? said(draft, "output_text") : step.text ?? "";
     this.said.set(words);
-    const thoughts = draft && running ? said(draft, "reasoning") : Object.values({ ...step.extra, ...step.echo }).join("\n\n");
+    const { perdure_provider: _, ...kept } = { ...step.extra, ...step.echo };
+    const thoughts = draft && running ? said(draft, "reasoning") : Object.values(kept).join("\n\n");
     if (thoughts) this.reasoning.hidden = false;
     if (thoughts || !running) this.thoughts.set(thoughts);
     this.wait.hidden = !running || words !== "" || thoughts !== "" || Boolean(draft?.segments.length);

@@ -32,7 +32,7 @@ from perdure.runs.run import Run
 from perdure.runs.steps import Mark
 from perdure.runs.transcript import advance, messages
 from perdure.sessions.contract import SessionReport, workflow_id
-from perdure.worker import build, chat_client
+from perdure.worker import build, endpoints_of
 from tests.harness.scripted_openai import ScriptedOpenAI
 from tests.harness.session_rules import assert_session, is_at_rest, started_runs
 
@@ -73,15 +73,15 @@ class Engine:
         registry = Registry()
         for agent in agents:
             registry.add(agent, "test")
-        chat = chat_client(self.settings)
+        endpoints = endpoints_of(self.settings)
         shared = self.transcripts, self.pace
         try:
-            async with build(self.client, registry, chat, self.settings, *shared):
+            async with build(self.client, registry, endpoints, self.settings, *shared):
                 # A start looks for a worker at once, and again after a third of a second.
                 await soon(self._is_polled, every_s=0.01)
                 yield self
         finally:
-            await chat.close()
+            await endpoints.close()
 
     async def _is_polled(self) -> bool:
         request = DescribeTaskQueueRequest(

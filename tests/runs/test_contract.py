@@ -54,6 +54,7 @@ FIELDS: dict[str, set[str]] = {
         "messages",
         "purpose",
         "model",
+        "chosen_model",
         "summarise",
         "limit",
         "depth",
