@@ -127,7 +127,6 @@ async def test_cancel_stops_a_run_and_watch_leaves_with_its_exit_code(
         (("list", "--agent", "a' b"), {}, 2, "agent"),
         (("list",), {"TEMPORAL_ADDRESS": "127.0.0.1:9"}, 6, "engine_unavailable"),
         (("start", "Go."), {"TEMPORAL_ADDRESS": "127.0.0.1:9"}, 6, "perdure dev"),
-        (("worker",), {"OPENAI_API_KEY": "", "OPENAI_BASE_URL": ""}, 6, "OPENAI_API_KEY"),
     ],
 )
 async def test_errors_are_one_sentence_with_a_code_and_never_a_traceback(
@@ -138,6 +137,14 @@ async def test_errors_are_one_sentence_with_a_code_and_never_a_traceback(
     assert words in err
     assert err.startswith("Error (")
     assert "Traceback" not in err
+
+
+async def test_a_worker_that_can_not_start_logs_one_line_with_the_code(client: object) -> None:
+    code, out, err = await output("worker", env={"OPENAI_API_KEY": "", "OPENAI_BASE_URL": ""})
+    assert (code, out) == (6, "")
+    line = json.loads(err)
+    assert (line["level"], line["code"]) == ("error", "configuration")
+    assert "OPENAI_API_KEY" in line["event"]
 
 
 async def test_errors_are_json_when_json_is_asked_for(client: object) -> None:

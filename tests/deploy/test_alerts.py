@@ -49,8 +49,10 @@ def test_each_alert_is_tested_to_fire_and_to_be_silent() -> None:
 
 
 def test_each_alert_says_what_is_wrong_and_where_the_way_out_stands() -> None:
+    runbook = Path("docs/operations.md").read_text().splitlines()
     for rule in rules():
         anchor = rule["alert"].lower()
+        assert f"### {rule['alert']}" in runbook
         assert rule["annotations"]["runbook_url"] == f"docs/operations.md#{anchor}"
         assert rule["annotations"]["summary"].endswith(".")
         assert rule["labels"]["severity"] in ("warning", "critical")
