@@ -12,6 +12,8 @@ from temporalio import activity
 from temporalio.exceptions import ApplicationError, ApplicationErrorCategory
 from temporalio.worker import ActivityInboundInterceptor, ExecuteActivityInput, Interceptor
 
+from perdure.sessions import contract as sessions
+
 log = logging.getLogger(__name__)
 
 NAMED = ("step", "agent", "session_id", "run_id")
@@ -38,7 +40,7 @@ class _Logged(ActivityInboundInterceptor):
             return await super().execute_activity(input)
         except ApplicationError as exc:
             # Of others, which are nobody's intention, the SDK tells.
-            if exc.category is ApplicationErrorCategory.BENIGN:
+            if exc.category is ApplicationErrorCategory.BENIGN and exc.type != sessions.GOES_ON:
                 _tell(exc)
             raise
 

@@ -2,8 +2,10 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from datetime import timedelta
 
 from temporalio import activity
+from temporalio.exceptions import ApplicationError, ApplicationErrorCategory
 
 from perdure.runs.errors import RunNotFound, StorageUnavailable
 from perdure.runs.run import Run
@@ -14,6 +16,10 @@ from perdure.sessions.contract import OpenRuns, OutcomeRequest
 from perdure.sessions.outcome import RunOutcome, outcome
 
 ALIVE_EVERY_S = 2.0
+PATIENCE_S = 20.0
+"""For a Run that goes on. Then the activity makes room for a Step, where a worker has little, and
+comes again: it leaves nothing in the history by that."""
+AGAIN = timedelta(seconds=0.5)
 
 
 class SessionActivities:
@@ -41,8 +47,19 @@ class SessionActivities:
         """
         # A local activity is read for a Run that has ended; Temporal hears nothing from it.
         alive = None if activity.info().is_local else asyncio.create_task(_heartbeats())
+        patience = asyncio.timeout(None if alive is None else PATIENCE_S)
         try:
-            return outcome(await self._ended(request.run_id))
+            async with patience:
+                return outcome(await self._ended(request.run_id))
+        except TimeoutError:
+            if not patience.expired():
+                raise
+            raise ApplicationError(
+                "The Run goes on.",
+                type=contract.GOES_ON,
+                next_retry_delay=AGAIN,
+                category=ApplicationErrorCategory.BENIGN,
+            ) from None
         except RunNotFound:
             return _lost(request.run_id)
         except StorageUnavailable as exc:

@@ -27,6 +27,9 @@ CONVERSATION_QUERY = "conversation"
 RUN_OUTCOME = "run_outcome"
 OPEN_RUNS = "open_runs"
 
+GOES_ON = "goes_on"
+"""Type of the failure of an attempt of `run_outcome` whose Run has not ended yet."""
+
 REPORT_MEMO = "perdure_session"
 """Memo that holds the `SessionReport`: readable with no worker, and in lists."""
 

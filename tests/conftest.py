@@ -4,7 +4,7 @@ import itertools
 import os
 import secrets
 import socket
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Generator
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +34,16 @@ _numbers = itertools.count(1)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Sharing:
     """Say how several processes share the tests."""
     return Sharing(config, log)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Let half a character in a line of log be reported: processes tell each other UTF-8 only."""
+    report = yield
+    report.sections = [
+        (name, text.encode(errors="backslashreplace").decode()) for name, text in report.sections
+    ]
+    return report
 
 
 def free_port() -> int:

@@ -22,6 +22,7 @@ NAMES = {
     "SESSION_QUERY": "session",
     "CONVERSATION_QUERY": "conversation",
     "RUN_OUTCOME": "run_outcome",
+    "GOES_ON": "goes_on",
     "OPEN_RUNS": "open_runs",
     "REPORT_MEMO": "perdure_session",
 }

@@ -138,3 +138,21 @@ async def test_a_run_whose_session_has_expired_is_resumed_by_itself(engine: Engi
         await engine.manager.resume(run_id)
         run = await engine.ended(run_id)
     assert (run.status, run.output) == (RunStatus.COMPLETED, "One.")
+
+
+async def test_a_session_that_waits_for_a_resumed_run_leaves_room_for_its_steps(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One Step at once, and the Session's wait is another activity of the same worker."""
+    monkeypatch.setattr("perdure.activities.session.PATIENCE_S", 0.5)
+    engine.settings = engine.settings.model_copy(update={"max_steps": 1})
+    # While the Run waits for its next attempt, nothing but the Session's wait wants the place.
+    engine.model.script([status(401), status(503), text("10.")])
+    async with engine.serving(AGENT):
+        session = engine.manager.session("narrow")
+        run_id = (await session.start_run("helper", "Go.")).run_id
+        await engine.ended(run_id)
+        await engine.manager.resume(run_id)
+        run = await engine.ended(run_id)
+        report = await engine.rest("narrow")
+    assert (run.status, report.active_run_id) == (RunStatus.COMPLETED, None)
