@@ -17,7 +17,7 @@ SHARED := --numprocesses 2 --tb native
 
 # Files with parts that are made from the code, between cog's marks.
 GENERATED := ARCHITECTURE.md docs/errors.md docs/events.md docs/endings.md docs/cli.md \
-  docs/configuration.md docs/http.md docs/logs.md docs/metrics.md
+  docs/configuration.md docs/http.md docs/logs.md docs/metrics.md docs/traces.md
 
 .PHONY: help demo dev test check format bench chaos effects histories docs lock clean
 

@@ -7,14 +7,16 @@ Its role says what it polls (`engine/roles.py`); each task queue has a `Worker` 
 import argparse
 import asyncio
 import logging
+import os
 import secrets
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
 from functools import partial
 from typing import Any
 
 from temporalio.client import Client
+from temporalio.plugin import SimplePlugin
 from temporalio.worker import PollerBehaviorSimpleMaximum, Worker
 
 from perdure.activities.agent_activities import Activity, AgentActivities
@@ -30,6 +32,7 @@ from perdure.activities.session import SessionActivities
 from perdure.activities.shown_files import ShownFiles
 from perdure.activities.threads import Threads
 from perdure.activities.tool import Surroundings
+from perdure.activities.tracing import Spans
 from perdure.activities.transcripts import Transcripts
 from perdure.activities.usage import UsageActivities
 from perdure.agents.registry import Registry
@@ -48,6 +51,7 @@ from perdure.engine.runner import Runner
 from perdure.engine.runtime import start_runtime
 from perdure.engine.settings import Settings
 from perdure.engine.stored_text import StoredTexts
+from perdure.engine.tracing import is_traced, shows_content, tracing
 from perdure.engine.watch import Watch
 from perdure.runs.errors import ConfigurationError, EngineUnavailable
 from perdure.workflows.run import RunWorkflow
@@ -95,7 +99,9 @@ def build(
     tell = publisher.telling
     texts, known = StoredTexts(client.data_converter, client.namespace), settings.secret_values
     redact = endpoints.redact if endpoints is not None else Redactor(known.values())
-    given = Surroundings(registry.agent, Threads(), redact, recent, texts.keep, known, tell)
+    spans = _spans(redact) if is_traced(client) else Spans()
+    threads = Threads()
+    given = Surroundings(registry.agent, threads, redact, recent, texts.keep, known, tell, spans)
     agents = AgentActivities(registry, given)
     sessions = SessionActivities(partial(ended, client), partial(open_runs, client))
     usage = UsageActivities(partial(ended, client))
@@ -104,7 +110,7 @@ def build(
     if endpoints is not None:
         endpoints.check(registry, default)
         pace = pace or Pace(endpoints.rate_limits)
-        models = Models(default, prices, pace, ShownFiles(texts.read_bytes), tell)
+        models = Models(default, prices, pace, ShownFiles(texts.read_bytes), tell, spans)
         calling = agents.models(endpoints, models)
 
     def activities(duty: Duty) -> list[Activity]:
@@ -149,6 +155,12 @@ def _options(duty: Duty, settings: Settings) -> dict[str, Any]:
     return options if duty.executes else options | WORKFLOWS_ONLY
 
 
+def _spans(redact: Redactor) -> Spans:
+    from perdure.activities.spans import OtelSpans
+
+    return OtelSpans(redact, content=shows_content(os.environ))
+
+
 def endpoints_of(settings: Settings) -> Endpoints:
     """Return the models of the configured providers.
 
@@ -180,10 +192,20 @@ async def serve(settings: Settings, stopped: asyncio.Event, ready: Callable[[], 
     Raises:
         PerdureError: When the worker can't start, or can't go on.
     """
+    start_runtime(settings.metrics_host, settings.metrics_port, "PERDURE_METRICS_PORT")
+    with tracing() as traced:
+        await _serve(settings, stopped, ready, traced.plugins if traced is not None else ())
+
+
+async def _serve(
+    settings: Settings,
+    stopped: asyncio.Event,
+    ready: Callable[[], object],
+    plugins: Sequence[SimplePlugin],
+) -> None:
     registry = Registry.load(settings.agents if runs_agents(settings) else [])
     endpoints = endpoints_of(settings) if calls_models(settings) else None
-    start_runtime(settings.metrics_host, settings.metrics_port, "PERDURE_METRICS_PORT")
-    client = await connect(settings)
+    client = await connect(settings, plugins=plugins)
     await register_search_attributes(client)
     worker = build(client, registry, endpoints, settings)
     give_up_s = settings.give_up_s

@@ -20,6 +20,7 @@ from perdure.activities.answer_reader import (
 from perdure.activities.failure import failed
 from perdure.activities.openai_chat import Answer, clean
 from perdure.activities.provider_errors import provider_error
+from perdure.activities.provider_names import Server
 from perdure.activities.received import Received
 from perdure.activities.redaction import Redactor
 from perdure.activities.retry_after import retry_after
@@ -67,6 +68,11 @@ class ChatClient:
             # OpenAI, and none of anybody else's business.
             self._client.organization = self._client.project = None
             self._client._custom_headers = dict(self._told.headers)
+
+    @property
+    def server(self) -> Server:
+        """Whom it asks."""
+        return Server(self._client.base_url.host, self._client.base_url.port)
 
     async def close(self) -> None:
         """Close all connections."""

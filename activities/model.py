@@ -4,7 +4,7 @@ import asyncio
 import sys
 import time
 from contextlib import nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -23,7 +23,6 @@ from perdure.activities.openai_chat import Answer
 from perdure.activities.pace import Pace
 from perdure.activities.pricing import Prices
 from perdure.activities.publishing import Tell
-from perdure.activities.received import Received
 from perdure.activities.request_body import request_body
 from perdure.activities.schemas import Schemas
 from perdure.activities.shown_files import Shown, ShownFiles
@@ -31,6 +30,7 @@ from perdure.activities.speech import Speech
 from perdure.activities.structured import wanted_output
 from perdure.activities.terms import terms_of
 from perdure.activities.toolbox import ToolSource
+from perdure.activities.tracing import Spans
 from perdure.activities.transcripts import Transcripts
 from perdure.activities.verdicts import JudgeUnavailable
 from perdure.agents.agent import Agent
@@ -61,6 +61,7 @@ class Models:
         pace: When calls to them go out.
         files: What they are shown of files.
         tell: Lets somebody hear what they say, besides heartbeats.
+        spans: Records requests to them.
     """
 
     default: str
@@ -68,6 +69,7 @@ class Models:
     pace: Pace
     files: ShownFiles
     tell: Tell = nullcontext
+    spans: Spans = field(default_factory=Spans)
 
 
 class ModelActivities:
@@ -154,8 +156,7 @@ class ModelActivities:
                 reply = await checks.inputs(messages)
                 if reply is None:
                     call = await self._equipped(call)
-                    received = await self._received(call, shown, answer)
-                    reply = self._answering.reply(call, answer, Outcome(received))
+                    reply = await self._answered(call, shown, answer)
                     reply = await checks.answer(reply, call)
         except asyncio.CancelledError:
             if not stopped_by_cancel():
@@ -176,11 +177,9 @@ class ModelActivities:
 
     async def _judged(self, call: Call, message: bytes) -> ModelReply:
         """Return what the model of a judge answers."""
-        answer = Answer()
-        received = await self._received(call, Shown([message], 0), answer)
-        return self._answering.reply(call, answer, Outcome(received))
+        return await self._answered(call, Shown([message], 0), Answer())
 
-    async def _received(self, call: Call, shown: Shown, answer: Answer) -> Received:
+    async def _answered(self, call: Call, shown: Shown, answer: Answer) -> ModelReply:
         asked = call.endpoint
         body = request_body(call.agent, asked, shown.messages, call.request, call.offered)
         turn = self._models.pace.turn(
@@ -193,9 +192,15 @@ class ModelActivities:
         longest = call.terms.limits.max_output_bytes or MAX_REPLY_BYTES
         came = time.monotonic()
         async with turn:
-            metered.record(metrics.PACE, time.monotonic() - came, model=call.endpoint.model)
-            with metered.timed_request(call.agent.name, call.endpoint.model, answer):
-                return await asked.chat.ask(body, answer, call.terms.timeouts, longest)
+            metered.record(metrics.PACE, time.monotonic() - came, model=asked.model)
+            with (
+                metered.timed_request(call.agent.name, asked.model, answer),
+                self._models.spans.chat(call, body, answer) as replied,
+            ):
+                received = await asked.chat.ask(body, answer, call.terms.timeouts, longest)
+                reply = self._answering.reply(call, answer, Outcome(received))
+                replied(reply)
+        return reply
 
     async def _equipped(self, call: Call) -> Call:
         if self._tools is None or not call.agent.mcp_servers or call.request.purpose != "turn":

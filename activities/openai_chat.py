@@ -77,6 +77,7 @@ class Answer:
     """What a stream has said so far. Feed it every chunk, in order."""
 
     model: str = ""
+    response_id: str = ""
     text: str = ""
     refusal: str = ""
     calls: list[PartialCall] = field(default_factory=list)
@@ -106,6 +107,7 @@ class Answer:
             self.failure = envelope_error(chunk.get("error") or chunk)
             return
         self.model = _label(chunk.get("model")) or self.model
+        self.response_id = _label(chunk.get("id")) or self.response_id
         self._used(chunk.get("usage"))
         choices = chunk.get("choices")
         for position, choice in enumerate(choices if isinstance(choices, list) else ()):

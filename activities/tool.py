@@ -20,6 +20,7 @@ from perdure.activities.publishing import Tell
 from perdure.activities.redaction import Redactor
 from perdure.activities.threads import Threads, WorkerBusy, harmless
 from perdure.activities.tool_files import has_files, without_files
+from perdure.activities.tracing import Spans
 from perdure.activities.transcripts import Transcripts
 from perdure.agents.agent import Agent
 from perdure.agents.context import ToolContext
@@ -53,6 +54,7 @@ class Surroundings:
         keep: Keeps a result whole that the model sees cut.
         secrets: What tools may ask for, by name.
         tell: Lets somebody hear how far they are, besides heartbeats.
+        spans: Records their attempts.
     """
 
     agents: Callable[[str], Agent | None]
@@ -62,6 +64,7 @@ class Surroundings:
     keep: Keep
     secrets: Mapping[str, str] = field(default_factory=dict)
     tell: Tell = nullcontext
+    spans: Spans = field(default_factory=Spans)
 
 
 def tool_activity(tool: AnyTool, given: Surroundings) -> ToolActivity:
@@ -78,7 +81,9 @@ def tool_activity(tool: AnyTool, given: Surroundings) -> ToolActivity:
 
     @activity.defn(name=contract.TOOL_PREFIX + tool.name)
     async def run_tool(request: ToolRequest) -> ToolReply:
-        reply = await metered.timed_tool(tool.name, replied(request))
+        with given.spans.tool(tool, request) as executed:
+            reply = await metered.timed_tool(tool.name, replied(request))
+            executed(reply)
         given.transcripts.keep_result(ToolMessage(tool_call_id=request.call_id, content=reply.text))
         return reply
 

@@ -8,11 +8,24 @@ from collections.abc import Coroutine
 from dataclasses import dataclass
 from typing import Any
 
-from bench import calls, costs, history, pairs, recovery, report, sessions, stopping, streams
+from bench import (
+    calls,
+    costs,
+    history,
+    pairs,
+    recovery,
+    report,
+    sessions,
+    stopping,
+    streams,
+    traces,
+)
+from bench.costs_report import costs_section
 from bench.exchange import exchange_s
 from bench.processes import machine, memory_mib
 from bench.stage import Stage, staged
 from bench.streams_report import streams_section
+from bench.traces_report import traces_section
 
 
 @dataclass(frozen=True)
@@ -38,6 +51,7 @@ class Sizes:
     first_words: int = 5
     cost_turns: int = 10
     cost_runs: int = 50
+    traced_rounds: int = 20
 
 
 QUICK = Sizes(
@@ -55,6 +69,7 @@ QUICK = Sizes(
     followers=20,
     first_words=2,
     cost_runs=4,
+    traced_rounds=3,
 )
 """Shows in about two minutes that everything works; its numbers are no results."""
 
@@ -98,6 +113,7 @@ async def bench(sizes: Sizes) -> None:
         section = await _calls(stage, sizes)
         streamed = await _streams(stage, sizes)
         cost = await _costs(stage, sizes)
+        traced = await _traces(stage, sizes)
     titled = report.sections(
         (histories, history.growths(histories)),
         (alone, exchange),
@@ -106,7 +122,7 @@ async def bench(sizes: Sizes) -> None:
         (cancels, by_standby, cold),
         (talk, untalked),
     )
-    report.show(lines, [*titled, section, streamed, cost])
+    report.show(lines, [*titled, section, streamed, cost, traced])
 
 
 async def bench_calls(sizes: Sizes) -> None:
@@ -135,7 +151,21 @@ async def bench_costs(sizes: Sizes) -> None:
 
 async def _costs(stage: Stage, sizes: Sizes) -> tuple[str, list[report.Row]]:
     _say(f"{sizes.cost_runs} Runs of {sizes.cost_turns} turns")
-    return report.costs_section(await costs.measured(stage, sizes.cost_turns, sizes.cost_runs))
+    return costs_section(await costs.measured(stage, sizes.cost_turns, sizes.cost_runs))
+
+
+async def bench_traces(sizes: Sizes) -> None:
+    """Measure only what Traces cost."""
+    async with staged() as stage:
+        lines = await machine(stage.client)
+        section = await _traces(stage, sizes)
+    report.show(lines, [section])
+
+
+async def _traces(stage: Stage, sizes: Sizes) -> tuple[str, list[report.Row]]:
+    _say(f"{sizes.traced_rounds} rounds of Runs with and without Traces")
+    found = await traces.measured(stage, sizes.alone_turns, sizes.traced_rounds)
+    return traces_section(found, sizes.alone_turns)
 
 
 async def _streams(stage: Stage, sizes: Sizes) -> tuple[str, list[report.Row]]:
@@ -166,11 +196,17 @@ def main() -> None:
     parser.add_argument("--calls", action="store_true", help="only what tool calls cost")
     parser.add_argument("--streams", action="store_true", help="only what followers see and cost")
     parser.add_argument("--costs", action="store_true", help="only what a Run costs a cluster")
+    parser.add_argument("--traces", action="store_true", help="only what Traces cost")
     options = parser.parse_args()
     sizes = QUICK if options.quick else Sizes()
     if sizes is QUICK:
         _say("quick form: its numbers are no results")
-    parts = {bench_streams: options.streams, bench_calls: options.calls, bench_costs: options.costs}
+    parts = {
+        bench_streams: options.streams,
+        bench_calls: options.calls,
+        bench_costs: options.costs,
+        bench_traces: options.traces,
+    }
     chosen = next((part for part, is_chosen in parts.items() if is_chosen), bench)
     asyncio.run(_interruptible(chosen(sizes)))
 

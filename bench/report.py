@@ -9,7 +9,6 @@ from rich.table import Table
 
 from bench.agents import RESULT_BYTES, WINDOW_TOKENS
 from bench.calls import TOGETHER, Calls
-from bench.costs import Costs
 from bench.history import Growth, History
 from bench.pairs import Comparison
 from bench.recovery import ColdStart
@@ -214,20 +213,6 @@ def call_rows(calls: Calls) -> Iterator[Row]:
         spread = f"half of the rounds: {low:.2f} to {high:.2f}; {_ms(cost.seconds)}"
         yield Row(what, f"{cost.ratio:.2f} x  ({spread})")
         yield Row("  history that it adds", f"{cost.bytes:,.0f} B, {cost.events:.1f} events")
-
-
-def costs_section(found: Costs) -> tuple[str, list[Row]]:
-    """Return the title and the rows about what a Run costs a cluster."""
-    rows = ", ".join(f"{n:g} {name}" for name, n in sorted(found.rows.items()))
-    return f"A Run of {found.turns} turns, to those who keep the cluster", [
-        Row("history", f"{found.events:g} events, {found.bytes / KIB:.1f} KiB"),
-        Row("actions of Temporal", f"{found.actions:g}"),
-        Row("rows that stay", rows),
-        Row("rows of queues", f"{found.queued_rows:.0f}"),
-        Row("database", f"{found.database_bytes / KIB:.1f} KiB"),
-        Row("server's processor", f"{found.server_s * 1000:.0f} ms"),
-        Row("worker's processor", f"{found.worker_s * 1000:.0f} ms"),
-    ]
 
 
 def calls_section(calls: Calls) -> tuple[str, list[Row]]:

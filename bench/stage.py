@@ -11,7 +11,7 @@ import secrets
 import socket
 import sys
 import tempfile
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -80,7 +80,7 @@ async def staged() -> AsyncIterator[Stage]:
     """Start everything in a temporary folder, and stop it again."""
     for name in list(os.environ):
         # Nobody's keys and profiles decide what is measured.
-        if name.startswith(("TEMPORAL_", "PERDURE_", "OPENAI_")):
+        if name.startswith(("TEMPORAL_", "PERDURE_", "OPENAI_", "OTEL_")):
             del os.environ[name]
     async with AsyncExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="bench-")))
@@ -121,7 +121,11 @@ async def staged() -> AsyncIterator[Stage]:
 
 @asynccontextmanager
 async def worker(
-    stage: Stage, task_queue: str, model_url: str, agents: str = AGENTS
+    stage: Stage,
+    task_queue: str,
+    model_url: str,
+    agents: str = AGENTS,
+    env: Mapping[str, str] | None = None,
 ) -> AsyncIterator[Child]:
     """Run one more worker of Runs, and yield it when it polls; what is left of it is killed."""
     with (stage.folder / f"{task_queue}.log").open("ab") as log:
@@ -131,7 +135,9 @@ async def worker(
             stdout=asyncio.subprocess.PIPE,
             stderr=log,
             cwd=stage.folder,
-            env=os.environ | {"PERDURE_TASK_QUEUE": task_queue, "OPENAI_BASE_URL": model_url},
+            env=os.environ
+            | {"PERDURE_TASK_QUEUE": task_queue, "OPENAI_BASE_URL": model_url}
+            | dict(env or {}),
             start_new_session=True,
         )
     try:

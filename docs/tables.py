@@ -33,6 +33,7 @@ from perdure.runs.events import Event
 from perdure.runs.limits import DEFAULT_TERMS, DEFAULT_TOOL_S, Limits, Timeouts
 from perdure.runs.metrics import METRICS
 from perdure.runs.retries import RETRIES
+from perdure.runs.spans import ATTRIBUTES
 from perdure.runs.status import TRANSITIONS
 
 ALERTS = Path(__file__).parents[1] / "deploy/prometheus/alerts.yml"
@@ -55,6 +56,14 @@ def statuses() -> None:
     found[500] = ["`internal`"]
     for status, codes in sorted(found.items()):
         print(f"| {status} | {', '.join(codes)} |")
+
+
+def spans() -> None:
+    """Every attribute of a span."""
+    print("| attribute | on | meaning |\n|---|---|---|")
+    for name, meaning in ATTRIBUTES.items():
+        on = ", ".join(f"`{each}`" for each in meaning.spans)
+        print(f"| `{name}` | {on} | {meaning.text}{'; *content*' * meaning.is_content} |")
 
 
 def transitions() -> None:

@@ -6,13 +6,13 @@ import contextlib
 import os
 import sys
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import NoReturn
 
-from temporalio.client import Client
+from temporalio.client import Client, Plugin
 from temporalio.service import RPCError
 
 from perdure.engine.converter import data_converter
@@ -103,13 +103,16 @@ class Address:
                     await streams[1].wait_closed()
 
 
-async def connect(settings: Settings | None = None, *, lazy: bool = False) -> Client:
+async def connect(
+    settings: Settings | None = None, *, lazy: bool = False, plugins: Sequence[Plugin] = ()
+) -> Client:
     """Connect as Temporal's configuration says (`TEMPORAL_ADDRESS`, profiles, TLS, API keys).
 
     Args:
         settings: Where large payloads are kept; the environment's by default.
         lazy: Connect when something is asked for first, and again until that works: for what is
             to be up before Temporal is. Asking raises `RuntimeError` until then.
+        plugins: Of the client, such as those of Traces.
 
     Raises:
         ConfigurationError: When that configuration, or the storage, can't be used, or the server
@@ -129,7 +132,11 @@ async def connect(settings: Settings | None = None, *, lazy: bool = False) -> Cl
     try:
         async with asyncio.timeout(CONNECT_WITHIN_S):
             return await Client.connect(
-                **config, data_converter=converter, connect_timeout=CONNECT_TIMEOUT, lazy=lazy
+                **config,
+                data_converter=converter,
+                connect_timeout=CONNECT_TIMEOUT,
+                lazy=lazy,
+                plugins=plugins,
             )
     except (RuntimeError, ValueError, RPCError, TimeoutError) as exc:
         raise _refusal(exc, destination) from exc

@@ -112,8 +112,9 @@ class Settings(BaseSettings):
     ui_url: str | None = None
     """Where the Temporal UI is; known by itself for a local server and for Temporal Cloud."""
     trace_url: str | None = None
-    """Where the live page links to for the Trace of a Run, with `{run_id}` where its id belongs:
-    `https://jaeger.example.com/search?tags={"run_id":"{run_id}"}`. No link when not set."""
+    """Where the Trace of a Run is shown, with `{trace_id}`, or `{run_id}`, where that belongs:
+    `http://127.0.0.1:16686/trace/{trace_id}` for Jaeger. `perdure get` and the live page link to
+    it; no link when not set."""
     data_dir: Path = Field(default_factory=lambda: platformdirs.user_data_path("perdure"))
     """Where `perdure dev` keeps Temporal's database."""
     storage_dir: Path | None = None
@@ -203,9 +204,10 @@ class Settings(BaseSettings):
     @field_validator("trace_url")
     @classmethod
     def _names_a_run(cls, value: str | None) -> str | None:
-        if value is None or ("{run_id}" in value and value.startswith(("http://", "https://"))):
+        is_url = value is None or value.startswith(("http://", "https://"))
+        if is_url and (value is None or "{trace_id}" in value or "{run_id}" in value):
             return value
-        raise ValueError("it is no http or https URL with {run_id} in it")
+        raise ValueError("it is no http or https URL with {trace_id} or {run_id} in it")
 
     @model_validator(mode="after")
     def _version_is_whole(self) -> Self:

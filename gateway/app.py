@@ -13,6 +13,7 @@ from perdure.client.live.watches import Watches
 from perdure.client.manager import RunManager
 from perdure.engine.settings import Settings
 from perdure.gateway import problems
+from perdure.gateway.callers_span import CallersSpan, is_unrecorded
 from perdure.gateway.described import describe, name_of
 from perdure.gateway.guard import secure
 from perdure.gateway.metered import Metered
@@ -55,6 +56,15 @@ def create_app(manager: RunManager, settings: Settings) -> FastAPI:
         openapi_url=None,  # served by a route that asks who calls
         redirect_slashes=False,
         generate_unique_id_function=name_of,
+        telemetry={
+            # Spans only where `serve` has set Traces up; metrics are Temporal's runtime's, and its
+            # logs would hold the words of exceptions.
+            "metrics": False,
+            "logs": False,
+            "operation_spans": False,
+            "auto_configure": False,
+            "exclude": is_unrecorded,
+        },
     )
     app.state.manager = manager
     app.state.settings = settings
@@ -66,6 +76,7 @@ def create_app(manager: RunManager, settings: Settings) -> FastAPI:
     for each in (starting, runs, steps, steering, actions, sessions, agents, ag_ui, health, page):
         app.include_router(each.router)
 
+    app.add_middleware(CallersSpan)
     secure(app, settings)
     if settings.http_metrics_port is not None:
         # Around the guard: what is refused counts as well.

@@ -54,7 +54,7 @@ SECURITY_HEADERS = {
     "Cross-Origin-Resource-Policy": "same-origin",
 }
 EXPOSED = ("Location", "Retry-After", "Idempotency-Replayed", "WWW-Authenticate")
-ACCEPTED = ("Authorization", "Content-Type", "Idempotency-Key", "Last-Event-ID")
+ACCEPTED = ("Authorization", "Content-Type", "Idempotency-Key", "Last-Event-ID", "Traceparent")
 METHODS = ("GET", "POST", "PATCH", "PUT", "DELETE")
 
 STACK = "perdure.stack"

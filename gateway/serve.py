@@ -20,6 +20,7 @@ from perdure.engine.connect import connect
 from perdure.engine.process import configured, run_process, tell_parent
 from perdure.engine.runtime import start_runtime
 from perdure.engine.settings import Settings
+from perdure.engine.tracing import tracing
 from perdure.gateway.app import create_app
 from perdure.gateway.binding import checked_binding
 from perdure.gateway.census import Census
@@ -129,6 +130,15 @@ async def serve(settings: Settings, stopped: asyncio.Event, ready: Callable[[str
     """
     checked_binding(settings.http_host, has_keys=settings.api_keys is not None)
     start_runtime(settings.metrics_host, settings.http_metrics_port, "PERDURE_HTTP_METRICS_PORT")
+    with tracing():
+        await _serve(settings, stopped, ready)
+
+
+async def _serve(
+    settings: Settings, stopped: asyncio.Event, ready: Callable[[str], object]
+) -> None:
+    # No plugin for this client: a Run is told of its caller's span by its start, and a Session,
+    # which outlives every request, of none.
     client = await connect(settings, lazy=True)
     manager = RunManager(client, settings.task_queue, source_of(client, settings))
     with listen(settings.http_host, settings.http_port) as listening:

@@ -117,6 +117,7 @@ class ModelRequest(Frozen):
     output_schema_digest: str = Field("", exclude_if=is_nothing)
     """Instead of it, where that is large and an earlier Step of the Run was sent it: SHA-256 over
     its canonical JSON, in hexadecimal."""
+    session_id: str | None = Field(None, exclude_if=is_nothing)
 
 
 class ToolRequest(Frozen):

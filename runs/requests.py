@@ -43,6 +43,7 @@ def model_request(run: Run, call: CallModel) -> ModelRequest:
         max_output_bytes=run.limits.max_output_bytes,
         depth=run.depth,
         unchecked=unchecked(run).count,
+        session_id=run.session_id,
         **_schema(run),
     )
 

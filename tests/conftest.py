@@ -63,7 +63,7 @@ def free_port() -> int:
 def _clean_environment() -> None:
     """Nobody's keys, profiles or .env decide what a test does."""
     for name in list(os.environ):
-        if name.startswith(("TEMPORAL_", "PERDURE_", "OPENAI_")):
+        if name.startswith(("TEMPORAL_", "PERDURE_", "OPENAI_", "OTEL_")):
             del os.environ[name]
     os.environ["TEMPORAL_CONFIG_FILE"] = os.devnull
 

@@ -16,7 +16,7 @@ from perdure.client.cli.tree_view import tree_view
 from perdure.client.listing import RunFilter
 from perdure.client.manager import RunManager
 from perdure.client.tree import tree_of
-from perdure.client.ui import run_url
+from perdure.client.ui import run_url, trace_url
 from perdure.engine.settings import Settings
 from perdure.runs.errors import InvalidRequest
 from perdure.runs.events import CancelMode
@@ -65,6 +65,9 @@ async def get(settings: Settings, run_id: str, *, as_json: bool) -> int:
     else:
         found = await tree_of(manager.client, run, running_only=True)
         out.print(run_view(run, below=found.children))
+        where = trace_url(settings, run)
+        if where is not None:
+            out.print(f"Trace: {where}", soft_wrap=True, markup=False)
     return 0
 
 

@@ -10,7 +10,7 @@ export const sessionLink = (id) =>
 
 export function aboutRun(run, config) {
   const link = (template, name) => {
-    const url = template?.replaceAll("{run_id}", encodeURIComponent(run.run_id)) ?? "";
+    const url = template?.replaceAll("{run_id}", encodeURIComponent(run.run_id)).replaceAll("{trace_id}", encodeURIComponent(run.trace_id)) ?? "";
     return /^https?:\/\//.test(url) && h("a", { href: url, target: "_blank", rel: "noopener noreferrer" }, name);
   };
   const elsewhere = [link(config.temporal_ui_url_template, "Temporal UI"), link(config.trace_url_template, "Trace")].filter(Boolean);

@@ -62,7 +62,8 @@ class PageConfig(Frozen):
     """Where the Temporal UI shows a Run, with `{run_id}` in its place; none where that is not
     known."""
     trace_url_template: str | None = None
-    """Where the Trace of a Run is shown, likewise: PERDURE_TRACE_URL."""
+    """Where the Trace of a Run is shown, with `{run_id}` or `{trace_id}` in its place:
+    PERDURE_TRACE_URL."""
 
 
 @router.get("/", include_in_schema=False)

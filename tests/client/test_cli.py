@@ -43,8 +43,10 @@ async def test_start_prints_only_the_id_and_get_shows_steps_and_totals(
         code, out, err = await output("start", "Double 21.", env=env)
         assert (code, err) == (0, "")
         run = await engine.ended(out.strip())
-        code, shown, _ = await output("get", run.run_id, env=env)
+        traces = {"PERDURE_TRACE_URL": "http://traces.example/{trace_id}"}
+        code, shown, _ = await output("get", run.run_id, env=env | traces)
     assert code == 0
+    assert f"Trace: http://traces.example/{run.trace_id}\n" in shown
     for part in (run.run_id, "completed", "double", "42", f"{run.total_tokens:,} tokens"):
         assert part in shown
 

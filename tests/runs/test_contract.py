@@ -61,6 +61,7 @@ FIELDS: dict[str, set[str]] = {
         "unchecked",
         "output_schema",
         "output_schema_digest",
+        "session_id",
         "terms",
         "timeouts",
         "max_output_bytes",
@@ -281,12 +282,7 @@ def test_statuses_of_steps_and_calls_and_what_a_run_waits_for_are_frozen() -> No
     assert typing.get_args(WaitingOn.model_fields["type"].annotation) == (
         "approval",
         "input",
-        "retry",
-        "queue",
-        "pause",
-        "child",
-        "limit",
-        "worker",
+        *("retry", "queue", "pause", "child", "limit", "worker"),
     )
 
 
