@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from perdure.client.doctor.finding import Finding, fail, failed, in_thread, ok, unknown, warn
+from perdure.client.doctor.finding import Finding, fail, failed, in_thread, ok, warn
 from perdure.engine.api_keys import KeyFile
 from perdure.engine.redis import redis_of
 from perdure.engine.settings import Settings
@@ -71,7 +71,7 @@ async def gateway_keys(settings: Settings) -> list[Finding]:
     """Look whether the gateway's API keys can be read."""
     if settings.api_keys is None:
         why = "PERDURE_API_KEYS is not set: the gateway asks nobody, and listens on this machine."
-        return [unknown("gateway keys", why)]
+        return [ok("gateway keys", why)]
     try:
         keys = KeyFile(settings.api_keys).keys()
     except ConfigurationError as exc:
@@ -91,9 +91,7 @@ async def redis(settings: Settings) -> list[Finding]:
     except ConfigurationError as exc:
         return [failed("redis", exc)]
     if opened is None:
-        return [
-            unknown("redis", "PERDURE_REDIS_URL is not set: what models say goes by heartbeat.")
-        ]
+        return [ok("redis", "PERDURE_REDIS_URL is not set: what models say goes by heartbeat.")]
     from redis.exceptions import AuthenticationError, RedisError
 
     client = opened()
@@ -118,7 +116,7 @@ async def collector(environment: Mapping[str, str] = os.environ) -> list[Finding
     """Look whether anything listens where Traces go; Runs go on without it."""
     endpoint = _endpoint(environment)
     if endpoint is None:
-        return [unknown("traces", "Traces are off: no OTEL_EXPORTER_OTLP_ENDPOINT is set.")]
+        return [ok("traces", "Traces are off: no OTEL_EXPORTER_OTLP_ENDPOINT is set.")]
     if importlib.util.find_spec("opentelemetry.exporter") is None:
         why = "Traces are configured, and what sends them is not installed."
         return [warn("traces", why, "`pip install 'perdure[otlp]'` adds it.")]
