@@ -4,7 +4,7 @@ import argparse
 import asyncio
 import signal
 import sys
-from collections.abc import Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,6 +26,8 @@ from bench.processes import machine, memory_mib
 from bench.stage import Stage, staged
 from bench.streams_report import streams_section
 from bench.traces_report import traces_section
+
+Section = tuple[str, list[report.Row]]
 
 
 @dataclass(frozen=True)
@@ -53,6 +55,8 @@ class Sizes:
     cost_runs: int = 50
     traced_rounds: int = 20
 
+
+Part = Callable[[Stage, Sizes], Awaitable[Section]]
 
 QUICK = Sizes(
     history_turns=(1, 5, 20),
@@ -125,56 +129,32 @@ async def bench(sizes: Sizes) -> None:
     report.show(lines, [*titled, section, streamed, cost, traced])
 
 
-async def bench_calls(sizes: Sizes) -> None:
-    """Measure only what tool calls cost."""
-    async with staged() as stage:
-        lines = await machine(stage.client)
-        section = await _calls(stage, sizes)
-    report.show(lines, [section])
-
-
-async def bench_streams(sizes: Sizes) -> None:
-    """Measure only what followers see and cost."""
-    async with staged() as stage:
-        lines = await machine(stage.client)
-        section = await _streams(stage, sizes)
-    report.show(lines, [section])
-
-
-async def bench_costs(sizes: Sizes) -> None:
-    """Measure only what a Run costs those who keep a cluster."""
-    async with staged() as stage:
-        lines = await machine(stage.client)
-        section = await _costs(stage, sizes)
-    report.show(lines, [section])
-
-
-async def _costs(stage: Stage, sizes: Sizes) -> tuple[str, list[report.Row]]:
+async def _costs(stage: Stage, sizes: Sizes) -> Section:
     _say(f"{sizes.cost_runs} Runs of {sizes.cost_turns} turns")
     return costs_section(await costs.measured(stage, sizes.cost_turns, sizes.cost_runs))
 
 
-async def bench_traces(sizes: Sizes) -> None:
-    """Measure only what Traces cost."""
-    async with staged() as stage:
-        lines = await machine(stage.client)
-        section = await _traces(stage, sizes)
-    report.show(lines, [section])
-
-
-async def _traces(stage: Stage, sizes: Sizes) -> tuple[str, list[report.Row]]:
+async def _traces(stage: Stage, sizes: Sizes) -> Section:
     _say(f"{sizes.traced_rounds} rounds of Runs with and without Traces")
     found = await traces.measured(stage, sizes.alone_turns, sizes.traced_rounds)
     return traces_section(found, sizes.alone_turns)
 
 
-async def _streams(stage: Stage, sizes: Sizes) -> tuple[str, list[report.Row]]:
+async def _streams(stage: Stage, sizes: Sizes) -> Section:
     _say(f"{sizes.followers} followers of one Run, and of one Run each")
     found = await streams.measured(stage, sizes.followers, sizes.first_words)
     return streams_section(found)
 
 
-async def _calls(stage: Stage, sizes: Sizes) -> tuple[str, list[report.Row]]:
+async def bench_part(part: Part, sizes: Sizes) -> None:
+    """Measure only one part."""
+    async with staged() as stage:
+        lines = await machine(stage.client)
+        section = await part(stage, sizes)
+    report.show(lines, [section])
+
+
+async def _calls(stage: Stage, sizes: Sizes) -> Section:
     _say(f"{sizes.call_rounds} Runs of {sizes.calls} tool calls of each kind")
     return report.calls_section(await calls.measured(stage, sizes.calls, sizes.call_rounds))
 
@@ -190,25 +170,21 @@ def _say(line: str) -> None:
     sys.stderr.write(f"bench: {line} …\n")
 
 
+PARTS = {"calls": _calls, "streams": _streams, "costs": _costs, "traces": _traces}
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
     parser.add_argument("--quick", action="store_true", help="a smoke test of about two minutes")
-    parser.add_argument("--calls", action="store_true", help="only what tool calls cost")
-    parser.add_argument("--streams", action="store_true", help="only what followers see and cost")
-    parser.add_argument("--costs", action="store_true", help="only what a Run costs a cluster")
-    parser.add_argument("--traces", action="store_true", help="only what Traces cost")
+    for name in PARTS:
+        parser.add_argument(f"--{name}", action="store_true", help=f"only the part about {name}")
     options = parser.parse_args()
     sizes = QUICK if options.quick else Sizes()
     if sizes is QUICK:
         _say("quick form: its numbers are no results")
-    parts = {
-        bench_streams: options.streams,
-        bench_calls: options.calls,
-        bench_costs: options.costs,
-        bench_traces: options.traces,
-    }
-    chosen = next((part for part, is_chosen in parts.items() if is_chosen), bench)
-    asyncio.run(_interruptible(chosen(sizes)))
+    chosen = next((part for name, part in PARTS.items() if getattr(options, name)), None)
+    work = bench(sizes) if chosen is None else bench_part(chosen, sizes)
+    asyncio.run(_interruptible(work))
 
 
 if __name__ == "__main__":
