@@ -14,8 +14,10 @@ MOST_VALUES = 100
 """Values of one label that a process tells apart; further ones are `other`. Callers may choose a
 model, and servers name tools: neither is to fill anybody's Prometheus."""
 OTHER = "other"
-OPEN_LABELS = {"agent", "model", "tool", "gen_ai_agent_name", "gen_ai_request_model"}
-OPEN_LABELS |= {"gen_ai_response_model"}
+OPEN_LABELS = (
+    *("agent", "model", "tool"),
+    *("gen_ai_agent_name", "gen_ai_request_model", "gen_ai_response_model"),
+)
 """Those whose values do not stand in our code."""
 
 
