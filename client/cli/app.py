@@ -247,13 +247,21 @@ def worker(
     health_port: Annotated[
         int | None, typer.Option(help="Serve /healthz and /readyz on this port.")
     ] = None,
+    metrics_port: Annotated[
+        int | None, typer.Option(help="Serve metrics for Prometheus on this port.")
+    ] = None,
     role: Annotated[Role | None, typer.Option(help="What it does: everything by default.")] = None,
     tool_queue: Annotated[
         str | None, typer.Option(help="Execute the tools of this task queue, nothing else.")
     ] = None,
 ) -> None:
     """Run a worker that serves agents. SIGTERM or Ctrl-C lets it drain, a second one ends it."""
-    options = {"--health-port": health_port, "--role": role, "--tool-queue": tool_queue}
+    options = {
+        "--health-port": health_port,
+        "--metrics-port": metrics_port,
+        "--role": role,
+        "--tool-queue": tool_queue,
+    }
     local.worker(local.with_agents(settings(), agents), options)
 
 
