@@ -149,10 +149,10 @@ async def test_a_session_that_waits_for_a_resumed_run_leaves_room_for_its_steps(
     # While the Run waits for its next attempt, nothing but the Session's wait wants the place.
     engine.model.script([status(401), status(503), text("10.")])
     async with engine.serving(AGENT):
-        session = engine.manager.session("narrow")
+        session = engine.manager.session("one-place")
         run_id = (await session.start_run("helper", "Go.")).run_id
         await engine.ended(run_id)
         await engine.manager.resume(run_id)
         run = await engine.ended(run_id)
-        report = await engine.rest("narrow")
+        report = await engine.rest("one-place")
     assert (run.status, report.active_run_id) == (RunStatus.COMPLETED, None)
