@@ -4,7 +4,8 @@ import itertools
 import os
 import secrets
 import socket
-from collections.abc import AsyncIterator, Generator
+from collections.abc import AsyncIterator, Generator, Mapping
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -78,6 +79,23 @@ async def temporal(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[De
     await server.start()
     yield server
     await server.stop()
+
+
+@asynccontextmanager
+async def served_apart(
+    folder: Path, model: ScriptedOpenAI, dynamic_config: Mapping[str, int | str]
+) -> AsyncIterator[Engine]:
+    """Run a server of its own while the block runs, for what no other test is to see."""
+    server = DevServer(Address("127.0.0.1", free_port()), folder, dynamic_config)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TEMPORAL_ADDRESS", str(server.address))
+        await server.start()
+        try:
+            client = await connect()
+            await register_search_attributes(client)
+            yield Engine(client, model, "queue")
+        finally:
+            await server.stop()
 
 
 @pytest.fixture(scope="session")

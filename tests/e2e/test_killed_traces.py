@@ -6,13 +6,11 @@ from pathlib import Path
 import pytest
 
 from perdure import ErrorCode, Limits, Timeouts
-from perdure.engine.attributes import register_search_attributes
-from perdure.engine.connect import Address, connect
-from perdure.engine.dev_server import DYNAMIC_CONFIG, DevServer
+from perdure.engine.dev_server import DYNAMIC_CONFIG
 from perdure.runs import spans
 from perdure.runs.status import RunStatus
 from perdure.runs.tracing import span_of
-from tests.conftest import free_port
+from tests.conftest import served_apart
 from tests.e2e.ledger import Ledger
 from tests.e2e.traced import assert_one_tree, serving
 from tests.harness.engine import Engine
@@ -37,14 +35,8 @@ async def short_histories(tmp_path: Path, model: ScriptedOpenAI) -> AsyncIterato
         # A worker that has died is noticed to be gone after so long, by default 10 s.
         "matching.stickyPollerUnavailableWindow": '"1s"',
     }
-    server = DevServer(Address("127.0.0.1", free_port()), tmp_path, limits)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("TEMPORAL_ADDRESS", str(server.address))
-        await server.start()
-        client = await connect()
-        await register_search_attributes(client)
-        yield Engine(client, model, "queue")
-    await server.stop()
+    async with served_apart(tmp_path, model, limits) as engine:
+        yield engine
 
 
 async def test_a_run_is_one_trace_over_three_kills_a_continue_as_new_and_a_resumption(

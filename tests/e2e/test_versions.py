@@ -9,14 +9,12 @@ from pathlib import Path
 import pytest
 
 from perdure import Agent, tool
-from perdure.engine.attributes import register_search_attributes
-from perdure.engine.connect import Address, connect
 from perdure.engine.deployment import make_first_current
-from perdure.engine.dev_server import DYNAMIC_CONFIG, DevServer, binary
+from perdure.engine.dev_server import DYNAMIC_CONFIG, binary
 from perdure.engine.settings import Settings
 from perdure.runs.errors import ConfigurationError, NoWorker
 from perdure.runs.run import Run
-from tests.conftest import free_port
+from tests.conftest import served_apart
 from tests.e2e.ledger import workers
 from tests.e2e.test_drain import asked_to_stop
 from tests.harness.engine import Engine, soon
@@ -159,14 +157,8 @@ OFTEN = {
 @pytest.fixture
 async def impatient(tmp_path: Path, model: ScriptedOpenAI) -> AsyncIterator[Engine]:
     """A server on which what takes long happens soon."""
-    server = DevServer(Address("127.0.0.1", free_port()), tmp_path, DYNAMIC_CONFIG | OFTEN)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("TEMPORAL_ADDRESS", str(server.address))
-        await server.start()
-        client = await connect()
-        await register_search_attributes(client)
-        yield Engine(client, model, "queue")
-        await server.stop()
+    async with served_apart(tmp_path, model, DYNAMIC_CONFIG | OFTEN) as engine:
+        yield engine
 
 
 async def test_fifty_runs_go_through_an_upgrade_and_the_old_worker_is_stopped_when_drained(

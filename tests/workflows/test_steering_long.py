@@ -7,12 +7,10 @@ from pathlib import Path
 import pytest
 
 from perdure import Agent, tool
-from perdure.engine.attributes import register_search_attributes
-from perdure.engine.connect import Address, connect
-from perdure.engine.dev_server import DYNAMIC_CONFIG, DevServer
+from perdure.engine.dev_server import DYNAMIC_CONFIG
 from perdure.runs import contract
 from perdure.runs.contract import MessageRequest
-from tests.conftest import free_port
+from tests.conftest import served_apart
 from tests.harness.engine import Engine, without_times
 from tests.harness.scripted_openai import Gate, RecordedRequest, Reply, ScriptedOpenAI, call, text
 from tests.harness.scripted_openai import tool_calls as calling
@@ -22,17 +20,10 @@ SHORT = DYNAMIC_CONFIG | {"limit.historyCount.suggestContinueAsNew": 100}
 
 
 @pytest.fixture
-async def short(
-    tmp_path: Path, model: ScriptedOpenAI, monkeypatch: pytest.MonkeyPatch
-) -> AsyncIterator[Engine]:
+async def short(tmp_path: Path, model: ScriptedOpenAI) -> AsyncIterator[Engine]:
     """Everything a Run needs, on a server of short histories."""
-    server = DevServer(Address("127.0.0.1", free_port()), tmp_path, SHORT)
-    monkeypatch.setenv("TEMPORAL_ADDRESS", str(server.address))
-    await server.start()
-    client = await connect()
-    await register_search_attributes(client)
-    yield Engine(client, model, "queue-short")
-    await server.stop()
+    async with served_apart(tmp_path, model, SHORT) as engine:
+        yield engine
 
 
 @tool(effect="read")
