@@ -53,7 +53,7 @@ class Sizes:
     first_words: int = 5
     cost_turns: int = 10
     cost_runs: int = 50
-    traced_rounds: int = 20
+    traced_rounds: int = 40
 
 
 Part = Callable[[Stage, Sizes], Awaitable[Section]]

@@ -26,8 +26,9 @@ MAX_STANDBY_S = 12.0
 NOTES = """\
 A turn is a model call and a tool call, the last turn only a model call. History bytes are the sum
 of the events' protobuf sizes, as clients read them. Ratios are medians over pairs that ran one
-after the other. Runs are started by RunManager.start_run, which first asks whether there is a
-worker; the model answers over real HTTP, without latency."""
+after the other; those of Traces are of sums, and hold within two standard errors. Runs are started
+by RunManager.start_run, which first asks whether there is a worker; the model answers over real
+HTTP, without latency."""
 
 
 @dataclass(frozen=True)

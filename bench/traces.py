@@ -1,13 +1,15 @@
 """What recording Traces costs a Run, whatever the collector does: against a worker without.
 
 Each kind has a worker of its own; they take turns, so that whatever else the machine does hits all.
+A second worker without Traces tells what the measurement itself is worth: it should come to 1 x.
 """
 
 import time
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
-from statistics import median, quantiles
+from math import sqrt
+from statistics import fmean, stdev
 
 from bench.model import prompt
 from bench.processes import cpu_seconds
@@ -15,7 +17,7 @@ from bench.stage import NO_LIMITS, Stage, free_port, worker
 from perdure.client.manager import RunManager
 from tests.harness.otlp import never_answers, receiving, refuses
 
-OFF = "no Traces"
+OFF, CONTROL = "no Traces", "no Traces either"
 DELAY = "OTEL_BSP_SCHEDULE_DELAY"
 
 
@@ -24,27 +26,18 @@ class Traced:
     """One kind of worker, and what its Runs took.
 
     Attributes:
-        collector: What its collector does.
-        ratios: Of each Run's time, over that of the Run without Traces in the same round.
-        cpu_ratio: The same of the worker's CPU, of all rounds together.
-        bytes: Of a Run's history, over that of one without Traces.
+        kind: What its collector does.
+        ratio: Of the time of all its Runs, over that of those without Traces.
+        within: The ratio's standard error, twice: it is this far off at most, 19 times of 20.
+        cpu_ratio: Of the worker's CPU, over that of one without.
+        bytes: Of a Run's history, over that of one without.
     """
 
-    collector: str
-    ratios: tuple[float, ...]
+    kind: str
+    ratio: float
+    within: float
     cpu_ratio: float
     bytes: float
-
-    @property
-    def middle_half(self) -> tuple[float, float]:
-        """Between which ratios the middle half of the rounds lies."""
-        first, _, third = quantiles(self.ratios, method="inclusive")
-        return first, third
-
-    @property
-    def ratio(self) -> float:
-        """Their median."""
-        return median(self.ratios)
 
 
 @dataclass
@@ -75,10 +68,11 @@ async def _kinds(stage: Stage) -> AsyncIterator[dict[str, _Kind]]:
         down = good.env(OTEL_EXPORTER_OTLP_ENDPOINT=f"http://127.0.0.1:{free_port()}")
         envs: dict[str, dict[str, str]] = {
             OFF: {},
-            "takes them": good.env(),
-            "is down": down,
-            "hangs": hanging.env(),
-            "refuses": refusing.env(),
+            CONTROL: {},
+            "collector takes them": good.env(),
+            "collector is down": down,
+            "collector hangs": hanging.env(),
+            "collector refuses": refusing.env(),
         }
         kinds: dict[str, _Kind] = {}
         for number, (name, env) in enumerate(envs.items()):
@@ -101,12 +95,11 @@ async def measured(stage: Stage, turns: int, rounds: int) -> list[Traced]:
             for kind in order[number % len(order) :] + order[: number % len(order)]:
                 await kind.run(turns)
     off = kinds.pop(OFF)
-    return [
-        Traced(
-            name,
-            tuple(one / other for one, other in zip(kind.times, off.times, strict=True)),
-            kind.cpu_s / off.cpu_s,
-            kind.size / off.size,
-        )
-        for name, kind in kinds.items()
-    ]
+    return [_compared(name, kind, off) for name, kind in kinds.items()]
+
+
+def _compared(name: str, kind: _Kind, off: _Kind) -> Traced:
+    ratio = sum(kind.times) / sum(off.times)
+    left = [one - ratio * other for one, other in zip(kind.times, off.times, strict=True)]
+    error = stdev(left) / sqrt(len(left)) / fmean(off.times)
+    return Traced(name, ratio, 2 * error, kind.cpu_s / off.cpu_s, kind.size / off.size)

@@ -89,8 +89,24 @@ def test_a_span_gets_the_ids_it_is_given_and_others_their_own() -> None:
     found = given.get_span_context()
     assert (found.trace_id, found.span_id) == (7, 9)
     assert other.get_span_context().span_id != 9
+    assert provider.get_tracer("perdure") is tracer
     quiet = provider.get_tracer("mcp-python-sdk").start_span("MCP send")
     assert not quiet.is_recording()
+
+
+def test_a_library_keeps_its_version_in_its_spans() -> None:
+    from opentelemetry.sdk.trace import TracerProvider
+    from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+    from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+
+    ids, kept = Ids(), InMemorySpanExporter()
+    recorded = TracerProvider(id_generator=ids, shutdown_on_exit=False)
+    recorded.add_span_processor(SimpleSpanProcessor(kept))
+    provider = Provider(recorded, ids)
+    for version in (None, "1.0", "2.0", None):
+        provider.get_tracer("library", version).start_span("a").end()
+    scopes = [span.instrumentation_scope for span in kept.get_finished_spans()]
+    assert [scope.version for scope in scopes if scope] == ["", "1.0", "2.0", ""]
 
 
 @contextmanager
