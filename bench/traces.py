@@ -26,7 +26,7 @@ class Traced:
     """One kind of worker, and what its Runs took.
 
     Attributes:
-        kind: What its collector does.
+        kind: What its collector does, or that there is none.
         ratio: Of the time of all its Runs, over that of those without Traces.
         within: The ratio's standard error, twice: it is this far off at most, 19 times of 20.
         cpu_ratio: Of the worker's CPU, over that of one without.
