@@ -27,6 +27,9 @@ hypothesis.settings.load_profile("suite")
 PORTS = range(20_000, 31_000)
 """Below those that Linux (from 32768) and macOS (from 49152) give to whoever names none: nobody
 gets one of these between our look at it and the server's start, nor while a server is down."""
+UI_PORTS = 1000
+"""How far above its own port a server of ours may have another one."""
+_taken: set[int] = set()
 
 _numbers = itertools.count(1)
 
@@ -48,16 +51,30 @@ def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.Tes
 
 
 def free_port() -> int:
-    """Return a port that is free now, and whose UI port is as well."""
+    """Return a port that is free now, and whose UI port is as well; to nobody else before long.
+
+    Two servers that start at once may both have been told their ports before either has them.
+    """
     while True:
         port = PORTS.start + secrets.randbelow(len(PORTS))
+        ours = {port, port + UI_PORTS}
+        if not _is_of_this_process(port) or ours & _taken:
+            continue
         with socket.socket() as one, socket.socket() as two:
             try:
                 one.bind(("127.0.0.1", port))
-                two.bind(("127.0.0.1", port + 1000))
+                two.bind(("127.0.0.1", port + UI_PORTS))
             except OSError:
                 continue
-            return port
+        _taken.update(ours)
+        return port
+
+
+def _is_of_this_process(port: int) -> bool:
+    """Tell apart the ports of processes that share the tests: two of them never take one port."""
+    number = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
+    count = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
+    return port % count == number
 
 
 @pytest.fixture(scope="session", autouse=True)
